@@ -1,0 +1,65 @@
+# The commands of normlab. `make` lists them. GNU make, on Linux and macOS; on
+# Windows from Git Bash (see CONTRIBUTING.md).
+
+VENV   ?= .venv
+PYTHON ?=
+BIN    := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+RUN    := $(BIN)/python -m
+STAMP  := $(VENV)/.normlab
+
+# Chapter 00, or 06 as long as that is not written.
+FIRST  := $(firstword $(wildcard notebooks/00*.ipynb notebooks/06*.ipynb))
+# Jupyter refuses to run as root (in a container, say) without being told to.
+ROOT   := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test unit lint notebooks bench browser lock clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+lab: $(STAMP) ## open the course in JupyterLab (JUPYTER_ARGS=... passes options on)
+	$(RUN) jupyter lab $(ROOT) $(JUPYTER_ARGS) $(FIRST)
+
+test: $(STAMP) lint browser ## prove everything: style, units, examples, notebooks, browser
+	$(RUN) pytest tests normlab notebooks -m "not browser" \
+	    --nbval --nbval-current-env --nbval-cell-timeout=120 \
+	    -n 2 --dist loadgroup --cov=normlab --cov-report=term-missing:skip-covered \
+	    --cov-fail-under=98
+	$(RUN) pytest tests/browser -m browser
+
+unit: $(STAMP) ## run the fast tests and the examples in docstrings
+	$(RUN) pytest tests normlab -m "not browser and not slow" -n 2
+
+lint: $(STAMP) ## check style and format, notebooks included
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+
+notebooks: $(STAMP) ## run every notebook, store its outputs, show time and memory
+	$(BIN)/python tools/notebooks.py
+
+bench: $(STAMP) ## measure our norms against PyTorch's
+	$(BIN)/python bench/bench.py
+
+browser: $(STAMP) ## find a browser for the browser tests, or install one
+	$(BIN)/python tools/browser.py
+
+# torch names its CUDA libraries and triton as exact versions in its own metadata.
+# Only its CUDA builds need them, so they stay out of the lock: where such a build is
+# installed, pip takes them from there.
+lock: $(STAMP) ## renew requirements.lock from pyproject.toml
+	$(RUN) pip install --quiet uv
+	echo 'torch==2.13.0' > $(VENV)/torch.txt
+	$(RUN) uv pip compile pyproject.toml --extra dev --universal --upgrade \
+	    --python-version 3.11 --no-header --no-annotate --no-emit-find-links \
+	    --constraints $(VENV)/torch.txt --output-file $(VENV)/all.txt --quiet
+	grep -vE '^(nvidia-|cuda-|triton)' $(VENV)/all.txt > requirements.lock
+
+clean: ## remove the environment and everything that was made
+	rm -rf $(VENV) build dist *.egg-info book/_build .pytest_cache .ruff_cache \
+	    .hypothesis .coverage .coverage.* htmlcov
+	find . \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
+
+$(STAMP): requirements.lock pyproject.toml tools/environment.sh
+	@sh tools/environment.sh "$(VENV)" "$(BIN)" "$(PYTHON)"
+	@touch $@
