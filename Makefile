@@ -19,7 +19,7 @@ help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
 
 lab: $(STAMP) ## open the course in JupyterLab (JUPYTER_ARGS=... passes options on)
-	$(RUN) jupyter lab $(ROOT) $(JUPYTER_ARGS) $(FIRST)
+	$(RUN) jupyter lab $(ROOT) --LabApp.default_url=/lab/tree/$(FIRST) $(JUPYTER_ARGS)
 
 test: $(STAMP) lint browser ## prove everything: style, units, examples, notebooks, browser
 	$(RUN) pytest tests normlab notebooks -m "not browser" \

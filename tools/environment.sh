@@ -19,8 +19,8 @@ if [ -z "$python" ]; then
         is_new_enough "$python" && break
     done
 fi
-version=$("$python" --version 2>&1) || version="no $python"
-is_new_enough "$python" || fail "Python 3.11 or newer is needed, and here is $version.
+version=$("$python" --version 2>&1) || version="none ($python)"
+is_new_enough "$python" || fail "Python 3.11 or newer is needed; found: $version.
 Install one from https://www.python.org/downloads/ and run make again, or name one:
     make PYTHON=/path/to/python3.12"
 
@@ -43,4 +43,7 @@ names. Run make again and pip goes on with what is already there."
     "could not install normlab itself; what pip says stands above."
 "$bin/python" -m pip check || fail \
     "the installed packages do not fit together; make clean, then run make again."
+# JupyterLab would ask a new user whether to fetch news; here it stays off the network.
+"$bin/python" -m jupyter labextension disable --level=sys_prefix \
+    "@jupyterlab/apputils-extension:announcements" >/dev/null 2>&1 || true
 echo "normlab: the environment is ready"
