@@ -24,7 +24,9 @@ def register(shell=None):
     if shell is None:
         return
     plain = shell.display_formatter.formatters["text/plain"]
-    plain.for_type_by_name("matplotlib.figure", "Figure", _spoken)
+    # For the base class: the inline backend, which starts with the first figure, takes
+    # every formatter of Figure itself away.
+    plain.for_type_by_name("matplotlib.figure", "FigureBase", _spoken)
 
 
 def _spoken(figure, printer, cycle):
