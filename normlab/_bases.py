@@ -28,12 +28,59 @@ class Affine(nn.Module):
 
 
 class Tracked(Affine):
-    """What BatchNorm and InstanceNorm share: running statistics beside the parameters.
+    """Layers with running statistics beside the parameters.
 
     They are buffers: saved with the model and moved with it, but not learned.
     """
 
     _version = 2  # of the saved form: 2 added num_batches_tracked
+
+    def _make_running(self, shape, device, dtype):
+        mean = var = count = None
+        if self.track_running_stats:
+            mean = torch.zeros(shape, device=device, dtype=dtype)
+            var = torch.ones(shape, device=device, dtype=dtype)
+            count = torch.tensor(0, device=device, dtype=torch.long)
+        self.register_buffer("running_mean", mean)
+        self.register_buffer("running_var", var)
+        self.register_buffer("num_batches_tracked", count)
+
+    def reset_running_stats(self):
+        """Forget all batches: mean 0, variance 1, none counted."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self):
+        """Forget all that was learned: running statistics, weight and bias."""
+        self.reset_running_stats()
+        super().reset_parameters()
+
+    def _next_momentum(self):
+        """Count this batch; the weight of its statistics in the running ones."""
+        if self.training and self.track_running_stats:
+            if self.num_batches_tracked is not None:
+                self.num_batches_tracked.add_(1)
+                if self.momentum is None:
+                    # 1/k for batch k: the plain average of all batches. It stays a
+                    # tensor, so that torch.compile captures it.
+                    dtype = functional.compute_dtype(self.running_mean.dtype)
+                    return 1 / self.num_batches_tracked.to(dtype)
+        return 0.0 if self.momentum is None else self.momentum
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *args):
+        # checkpoints from before version 2 have no counter: keep the present one
+        if (local_metadata.get("version") or 1) < 2 and self.track_running_stats:
+            count = self.num_batches_tracked
+            if count is None or count.is_meta:
+                count = torch.tensor(0, dtype=torch.long)
+            state_dict.setdefault(prefix + "num_batches_tracked", count)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+
+
+class PerChannel(Tracked):
+    """What BatchNorm and InstanceNorm share: they are made for a number of channels."""
 
     def __init__(
         self,
@@ -54,27 +101,8 @@ class Tracked(Affine):
         self.affine = affine
         self.track_running_stats = track_running_stats
         self._make_parameters(num_features, affine, affine and bias, device, dtype)
-        mean = var = count = None
-        if track_running_stats:
-            mean = torch.zeros(num_features, device=device, dtype=dtype)
-            var = torch.ones(num_features, device=device, dtype=dtype)
-            count = torch.tensor(0, device=device, dtype=torch.long)
-        self.register_buffer("running_mean", mean)
-        self.register_buffer("running_var", var)
-        self.register_buffer("num_batches_tracked", count)
+        self._make_running(num_features, device, dtype)
         self.reset_parameters()
-
-    def reset_running_stats(self):
-        """Forget all batches: mean 0, variance 1, none counted."""
-        if self.track_running_stats:
-            self.running_mean.zero_()
-            self.running_var.fill_(1)
-            self.num_batches_tracked.zero_()
-
-    def reset_parameters(self):
-        """Forget all that was learned: running statistics, weight and bias."""
-        self.reset_running_stats()
-        super().reset_parameters()
 
     def _check_input_dim(self, input):
         name = type(self).__name__
@@ -92,17 +120,8 @@ class Tracked(Affine):
             f"track_running_stats={self.track_running_stats}"
         )
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *args):
-        # checkpoints from before version 2 have no counter: keep the present one
-        if (local_metadata.get("version") or 1) < 2 and self.track_running_stats:
-            count = self.num_batches_tracked
-            if count is None or count.is_meta:
-                count = torch.tensor(0, dtype=torch.long)
-            state_dict.setdefault(prefix + "num_batches_tracked", count)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
 
-
-class BatchNorm(Tracked):
+class BatchNorm(PerChannel):
     """BatchNorm for any number of axes; the subclasses say which they take."""
 
     def forward(self, input):
@@ -125,20 +144,8 @@ class BatchNorm(Tracked):
             self.eps,
         )
 
-    def _next_momentum(self):
-        """Count this batch; the weight of its statistics in the running ones."""
-        if self.training and self.track_running_stats:
-            if self.num_batches_tracked is not None:
-                self.num_batches_tracked.add_(1)
-                if self.momentum is None:
-                    # 1/k for batch k: the plain average of all batches. It stays a
-                    # tensor, so that torch.compile captures it.
-                    dtype = functional.compute_dtype(self.running_mean.dtype)
-                    return 1 / self.num_batches_tracked.to(dtype)
-        return 0.0 if self.momentum is None else self.momentum
 
-
-class InstanceNorm(Tracked):
+class InstanceNorm(PerChannel):
     """InstanceNorm for any number of axes; the subclasses say which they take."""
 
     def __init__(

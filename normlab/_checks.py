@@ -24,7 +24,7 @@ def batch_norm(input, running_mean, running_var, weight, bias, training, momentu
     parameters = {"weight": weight, "bias": bias}
     _running("BatchNorm", input, stats, not training, "training=False", momentum)
     _one_per_channel("BatchNorm", input, parameters)
-    _dtypes("BatchNorm", input, stats | parameters)
+    dtypes("BatchNorm", input, stats | parameters)
 
 
 def instance_norm(
@@ -39,13 +39,13 @@ def instance_norm(
     argument = "use_input_stats=False"
     _running("InstanceNorm", input, stats, not use_input_stats, argument, momentum)
     _one_per_channel("InstanceNorm", input, parameters, vector=True)
-    _dtypes("InstanceNorm", input, parameters)
+    dtypes("InstanceNorm", input, parameters)
 
 
 def layer_norm(input, normalized_shape, weight, bias):
     parameters = {"weight": weight, "bias": bias}
     _trailing_axes("LayerNorm", input, normalized_shape, parameters)
-    _dtypes("LayerNorm", input, parameters)
+    dtypes("LayerNorm", input, parameters)
 
 
 def rms_norm(input, normalized_shape, weight):
@@ -75,7 +75,7 @@ def group_norm(input, num_groups, weight, bias):
         raise RuntimeError(divisible(channels, input.shape[1], num_groups))
     parameters = {"weight": weight, "bias": bias}
     _one_per_channel("GroupNorm", input, parameters, vector=True)
-    _dtypes("GroupNorm", input, parameters)
+    dtypes("GroupNorm", input, parameters)
 
 
 def num_groups(num_groups, num_channels):
@@ -120,7 +120,7 @@ def batch_values(layer, input, fix):
 
 def _several_values(layer, input, dims, unit, fix):
     """One value is its own mean: normalizing it gives 0, whatever it was."""
-    if math.prod(input.shape[d] for d in dims) == 1:
+    if math.prod([input.shape[d] for d in dims]) == 1:
         raise ValueError(
             f"{layer}: statistics need more than 1 value per {unit}, but the input "
             f"{tuple(input.shape)} has 1; {fix}"
@@ -197,7 +197,7 @@ def _transposed(input, size):
     return ""
 
 
-def _dtypes(layer, input, tensors):
+def dtypes(layer, input, tensors):
     """All tensors in the input's dtype, or all in float32 beside a 16-bit input."""
     _floating(layer, input)
     given = {name: t.dtype for name, t in tensors.items() if t is not None}

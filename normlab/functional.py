@@ -50,14 +50,14 @@ def compute_dtype(dtype):
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
 
 
-def _prepare(input, keep_channels_last=True):
+def prepare(input, keep_channels_last=True):
     """The input in its compute dtype; contiguous or, where torch keeps it, NHWC."""
     x = input.to(compute_dtype(input.dtype))
     nhwc = x.dim() in (4, 5) and x.movedim(1, -1).is_contiguous()
     return x if keep_channels_last and nhwc else x.contiguous()
 
 
-def _per_channel(tensor, x):
+def per_channel(tensor, x):
     """A vector of C values, shaped to broadcast along axis 1 of x."""
     return None if tensor is None else tensor.view(-1, *[1] * (x.dim() - 2))
 
@@ -100,7 +100,7 @@ def batch_norm(
     )
     if input.shape == (0,):
         return input.clone()  # as torch does: nothing to normalize, no channel axis
-    x = _prepare(input)
+    x = prepare(input)
     dims = (0, *range(2, x.dim()))
     if training:
         mean, centered, var = statistics(x, dims)
@@ -108,9 +108,9 @@ def batch_norm(
             values = x.numel() // x.shape[1]
             update_running(running_mean, running_var, mean, var, values, momentum)
     else:
-        centered = x - _per_channel(running_mean, x)
-        var = _per_channel(running_var, x).to(x.dtype)
-    weight, bias = _per_channel(weight, x), _per_channel(bias, x)
+        centered = x - per_channel(running_mean, x)
+        var = per_channel(running_var, x).to(x.dtype)
+    weight, bias = per_channel(weight, x), per_channel(bias, x)
     return scale_and_shift(centered, var, eps, weight, bias).to(input.dtype)
 
 
@@ -152,7 +152,7 @@ def instance_norm(
     _checks.instance_norm(
         input, running_mean, running_var, weight, bias, use_input_stats, momentum
     )
-    x = _prepare(input, keep_channels_last=False)
+    x = prepare(input, keep_channels_last=False)
     dims = tuple(range(2, x.dim()))
     if use_input_stats:
         mean, centered, var = statistics(x, dims)
@@ -160,9 +160,9 @@ def instance_norm(
             mean, batch_var, values = mean.mean(0), var.mean(0), x[0, 0].numel()
             update_running(running_mean, running_var, mean, batch_var, values, momentum)
     else:
-        centered = x - _per_channel(running_mean, x)
-        var = _per_channel(running_var, x).to(x.dtype)
-    weight, bias = _per_channel(weight, x), _per_channel(bias, x)
+        centered = x - per_channel(running_mean, x)
+        var = per_channel(running_var, x).to(x.dtype)
+    weight, bias = per_channel(weight, x), per_channel(bias, x)
     return scale_and_shift(centered, var, eps, weight, bias).to(input.dtype)
 
 
@@ -193,7 +193,7 @@ def layer_norm(
             [-1.0000,  1.0000]])
     """
     _checks.layer_norm(input, normalized_shape, weight, bias)
-    x = _prepare(input, keep_channels_last=False)
+    x = prepare(input, keep_channels_last=False)
     dims = tuple(range(-len(normalized_shape), 0))
     _, centered, var = statistics(x, dims)
     return scale_and_shift(centered, var, eps, weight, bias).to(input.dtype)
@@ -226,7 +226,7 @@ def group_norm(
     """
     _checks.group_norm(input, num_groups, weight, bias)
     split = (num_groups, input.shape[1] // num_groups)
-    x = _prepare(input).unflatten(1, split)
+    x = prepare(input).unflatten(1, split)
     dims = tuple(range(2, x.dim()))
     _, centered, var = statistics(x, dims)
     weight, bias = (
@@ -261,7 +261,7 @@ def rms_norm(
     tensor([0.8485, 1.1314])
     """
     _checks.rms_norm(input, normalized_shape, weight)
-    x = _prepare(input)
+    x = prepare(input)
     eps = torch.finfo(x.dtype).eps if eps is None else eps
     dims = tuple(range(-len(normalized_shape), 0))
     _, x, mean_square = statistics(x, dims, center=False)

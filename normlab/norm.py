@@ -1,0 +1,165 @@
+"""The general layer: any statistics, any parameters, written as patterns."""
+
+import torch
+
+from normlab import _checks, axes, functional
+from normlab._bases import Tracked
+
+__all__ = ["Norm"]
+
+
+class Norm(Tracked):
+    r"""Average over the axes in the brackets of a pattern, whatever they are.
+
+    .. math:: y = \frac{x - \mathrm{E}[x]}{\sqrt{\mathrm{Var}[x] + \epsilon}}
+              \cdot \mathrm{weight} + \mathrm{bias}
+
+    `statistics` names all axes of the input (see `normlab.axes`), `parameters` those
+    along which weight and bias differ; without it there are none. With ``center=False``
+    no mean is subtracted, the root mean square divides, and there is no bias.
+    ``eps=None`` is the epsilon of the dtype computed in.
+
+    Shapes: the input is what the pattern says, and the output is alike; there is one
+    mean for each position of the kept axes; weight and bias have the sizes of the
+    parameter axes, which `sizes` gives: ``sizes={"C": 8, "G": 4}``.
+
+    Train and eval mode are alike, unless ``track_running_stats=True``: then eval mode
+    normalizes with running statistics, shaped as the kept axes without the batch axis
+    N, whose samples are averaged: ``running = (1 - momentum) * running + momentum *
+    batch``, or with ``momentum=None`` the plain average of all batches. The biased
+    variance (1/n) normalizes, ``running_var`` collects the unbiased one (1/(n-1)).
+
+    Raises ValueError for a pattern that cannot be read, sizes that are missing, a shape
+    that does not fit, and one value per set where the batch or running statistics are
+    concerned; RuntimeError for dtypes that do not fit.
+
+    Source: the four choices of a norm, chapter 8.
+
+    >>> import torch
+    >>> x = torch.tensor([[0.0, 2.0], [10.0, 30.0]])
+    >>> Norm("N [D]")(x)
+    tensor([[-1.0000,  1.0000],
+            [-1.0000,  1.0000]])
+    """
+
+    def __init__(
+        self,
+        statistics,
+        parameters=None,
+        *,
+        center=True,
+        track_running_stats=False,
+        momentum=0.1,
+        eps=1e-5,
+        sizes=None,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        self.statistics = axes.parse(statistics)
+        self.parameter_axes = self.statistics.parameter_axes(parameters or "")
+        self.center = center
+        self.track_running_stats = track_running_stats
+        self.momentum = momentum
+        self.eps = eps
+        self.sizes = dict(sizes or {})
+        if track_running_stats and not center:
+            raise ValueError(
+                "Norm: running statistics are a mean and a variance, but center=False "
+                "takes neither; use track_running_stats=False."
+            )
+        shape = self._sizes_of(self.parameter_axes, "the parameters")
+        affine = bool(self.parameter_axes)
+        self._make_parameters(shape, affine, affine and center, device, dtype)
+        kept = [axis for axis in self.statistics.kept if axis != "N"]
+        shape = self._sizes_of(
+            kept if track_running_stats else [], "running statistics"
+        )
+        self._make_running(shape, device, dtype)
+        self.reset_parameters()
+
+    def _sizes_of(self, names, what):
+        """The sizes of these axes, which must be known before any input is."""
+        known = dict(self.sizes)
+        groups = self.statistics.groups
+        split = next((d.axis for d in self.statistics.dims if "/" in d.label), None)
+        if split in known and known.get(groups, 0) > 0:
+            known[f"{split}/{groups}"] = known[split] // known[groups]
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise ValueError(
+                f"Norm: {what} of '{self.statistics}' need the sizes of "
+                f"{' '.join(names)} before any input is seen, but "
+                f"{' and '.join(missing)} came without; pass sizes={{"
+                + ", ".join(f"'{name.split('/')[0]}': ..." for name in missing)
+                + "}."
+            )
+        return tuple(known[name] for name in names)
+
+    def forward(self, input):
+        sets = self.statistics.on(input.shape, **self.sizes)
+        from_input = self.training or not self.track_running_stats
+        self._check(input, sets, from_input)
+        # an axis of 1 at the end: dims may then hold nothing else, and is never empty
+        x = functional.prepare(input).reshape(*sets.split_shape, 1)
+        dims = (*sets.reduced_dims, -1)
+        if from_input:
+            mean, centered, var = functional.statistics(x, dims, self.center)
+            if self.track_running_stats and x.numel():
+                self._update(mean, var, sets)
+        else:
+            kept = [1 if d.label == "N" else n for d, n in self._statistics_dims(sets)]
+            centered = x - self.running_mean.view(*kept, 1)
+            var = self.running_var.view(*kept, 1).to(x.dtype)
+        eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
+        weight, bias = (self._placed(t, sets) for t in (self.weight, self.bias))
+        y = functional.scale_and_shift(centered, var, eps, weight, bias)
+        return y.reshape(input.shape).to(input.dtype)
+
+    def _check(self, input, sets, from_input):
+        concerned = self.track_running_stats or sets.reduces_batch
+        if from_input and concerned and sets.values_per_set == 1:
+            raise ValueError(
+                f"Norm: '{self.statistics}' takes 1 value per set from the input "
+                f"{tuple(input.shape)}, and 1 value has no variance; use a larger "
+                "input, or eval mode with running statistics."
+            )
+        if self.center:  # the root mean square alone takes parameters of any dtype
+            parameters = {"weight": self.weight, "bias": self.bias}
+            running = {"running_mean": self.running_mean}
+            _checks.dtypes("Norm", input, parameters | running)
+
+    def _statistics_dims(self, sets):
+        """Pairs (dimension of the split tensor, its size in the statistics)."""
+        return zip(sets.dims, sets.statistics_shape, strict=True)
+
+    def _update(self, mean, var, sets):
+        labels = [dim.label for dim in sets.dims]
+        if "N" in self.statistics.kept:
+            # each sample has statistics of its own: what is kept is their average
+            i = labels.index("N")
+            mean, var = mean.mean(i), var.mean(i)
+        functional.update_running(
+            self.running_mean,
+            self.running_var,
+            mean,
+            var,
+            sets.values_per_set,
+            self._next_momentum(),
+        )
+
+    def _placed(self, parameter, sets):
+        """A parameter, shaped to broadcast along its axes of the split tensor."""
+        if parameter is None:
+            return None
+        sized = zip(sets.dims, sets.split_shape, strict=True)
+        shape = [n if d.axis in self.parameter_axes else 1 for d, n in sized]
+        return parameter.view(*shape, 1)
+
+    def extra_repr(self):
+        parameters = " ".join(self.parameter_axes) or None
+        return (
+            f"{str(self.statistics)!r}, {parameters!r}, sizes={self.sizes}, "
+            f"center={self.center}, track_running_stats={self.track_running_stats}, "
+            f"momentum={self.momentum}, eps={self.eps}"
+        )
