@@ -27,6 +27,7 @@ User text goes into the page as text alone: `element(tag, properties, ...childre
 ``base.js`` never reads HTML.
 """
 
+from normlab.widgets.axis_picker import AxisPicker
 from normlab.widgets.base import Widget, bundle, static_page
 
-__all__ = ["Widget", "bundle", "static_page"]
+__all__ = ["AxisPicker", "Widget", "bundle", "static_page"]

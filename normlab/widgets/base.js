@@ -141,15 +141,15 @@ function followTheme(root) {
 // ---------------------------------------------------------------------------- parts
 
 /** A button that copies what `text()` returns, and says so. */
-export function copyButton(view, what, text) {
-  const button = element("button", { type: "button", class: "nl-copy", "aria-label": `Copy ${what}` }, "Copy");
+export function copyButton(view, what, text, words = "Copy") {
+  const button = element("button", { type: "button", class: "nl-copy", title: `Copy ${what}` }, words);
   let back;
   button.addEventListener("click", async () => {
     const copied = await copy(text());
     view.say(copied ? `Copied ${what}.` : `Could not copy ${what}.`);
-    setText(button, copied ? "Copied" : "Select");
+    setText(button, copied ? "Copied" : "Not copied");
     clearTimeout(back);
-    back = setTimeout(() => setText(button, "Copy"), 1500);
+    back = setTimeout(() => setText(button, words), 1500);
   });
   return button;
 }
@@ -178,7 +178,7 @@ export function formatNumber(value) {
   const size = Math.abs(value);
   const text =
     size !== 0 && (size < 1e-3 || size >= 1e6)
-      ? value.toExponential(2)
+      ? Number(value.toPrecision(3)).toExponential()
       : String(Number(value.toPrecision(size >= 1000 ? 6 : 4)));
   return text.replace("-", "\u2212");
 }

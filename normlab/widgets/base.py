@@ -1,9 +1,10 @@
-"""What all explorers share: the Python half of a widget, and the page without kernel."""
+"""What all explorers share: the Python half, and the page without kernel."""
 
 import html
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import ClassVar
 
 import anywidget
 import traitlets
@@ -27,8 +28,8 @@ class Widget(anywidget.AnyWidget):
     """One explorer: traits that the front end of the same stem shows and changes.
 
     A subclass names its `stem` and the traits that make up its `state`, and says what
-    stands in its place where no script runs: `sentence` and `picture`. What its script
-    should know from Python and never changes, it names in `constants`.
+    stands in its place where no script runs: `sentence` and `picture`. `constants` are
+    what its script knows from Python and never changes; `parts` are more script files.
 
     A state that the validators refuse is never taken over: set from Python it raises
     `traitlets.TraitError`; coming from the page, it is answered with the reason
@@ -37,18 +38,22 @@ class Widget(anywidget.AnyWidget):
 
     stem = ""
     state = ()
-    constants = {}
-    by_stem = {}
+    parts = ()
+    constants: ClassVar[dict] = {}
+    by_stem: ClassVar[dict] = {}
 
     error = traitlets.Unicode(help="Why the last change was refused.").tag(sync=True)
 
     def __init_subclass__(cls, **kwargs):
         # One module for each widget: what is loaded from text cannot import its
         # neighbours, neither in a notebook nor on a page opened as a file.
-        if cls.stem:
+        if "stem" in vars(cls):
             constants = {**_NOTATION, **cls.constants}
-            lines = [f"export const {k} = {json.dumps(v)};" for k, v in constants.items()]
-            sources = map(_read, ("base.js", "notation.js", f"{cls.stem}.js"))
+            lines = [
+                f"export const {k} = {json.dumps(v)};" for k, v in constants.items()
+            ]
+            shared = ("base.js", "notation.js", "cells.js")
+            sources = map(_read, (*shared, *cls.parts, f"{cls.stem}.js"))
             cls._esm = "\n".join([*lines, *sources])
             cls._css = _read("base.css") + _read(f"{cls.stem}.css")
             Widget.by_stem[cls.stem] = cls

@@ -259,14 +259,20 @@ export class Sets {
 
   /** Positions in the flat tensor of all values of one set, in their order. */
   members(set) {
-    const start = this.dims.reduce((flat, dim, i) => {
-      if (dim.reduced) return flat;
-      return flat + (Math.floor(set / this.setStrides[i]) % this.splitShape[i]) * this.strides[i];
-    }, 0);
-    let found = [start];
+    const found = new Float64Array(this.valuesPerSet);
+    this.dims.forEach((dim, i) => {
+      if (dim.reduced) return;
+      const at = Math.floor(set / this.setStrides[i]) % this.splitShape[i];
+      found[0] += at * this.strides[i];
+    });
+    let count = 1;
     for (const i of this.reducedDims) {
-      const steps = Array.from({ length: this.splitShape[i] }, (_, k) => k * this.strides[i]);
-      found = found.flatMap((flat) => steps.map((step) => flat + step));
+      const size = this.splitShape[i];
+      // From the back, so that nothing is overwritten before it is read.
+      for (let j = count - 1; j >= 0; j--) {
+        for (let k = size - 1; k >= 0; k--) found[j * size + k] = found[j] + k * this.strides[i];
+      }
+      count *= size;
     }
     return found;
   }

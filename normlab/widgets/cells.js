@@ -1,0 +1,295 @@
+// A picture of a tensor's cells: which are drawn, where they stand, how they are
+// coloured, and how pointer and keyboard reach them.
+
+const GAPS = [1, 9, 26]; // between cells, between blocks of cells, between outer blocks
+const SKIP = 10; // more room where an abridged axis leaves indices out
+const HEAD = 15; // height of a row of indices above the blocks
+const SIDE = 32; // width of a column of indices left of them
+const LARGEST = 26; // side of a cell, at most
+
+// ---------------------------------------------------------------------- arrangement
+
+/**
+ * The indices drawn along each axis. A large tensor is abridged: the first and the last
+ * of an axis stand for all, so that at most 2,000 cells are drawn.
+ */
+export function shownIndices(shape) {
+  const inner = shape.length - 2; // the last two axes run inside a block
+  const counts = shape.map((size, axis) => Math.min(size, axis >= inner ? 48 : 24));
+  const cells = (axes) => axes.reduce((total, axis) => total * counts[axis], 1);
+  const all = shape.map((_, axis) => axis);
+  const oneWay = (turn) => all.filter((axis) => (shape.length - 1 - axis) % 2 === turn);
+  while (cells(all) > 2000 || cells(oneWay(0)) > 100 || cells(oneWay(1)) > 100) {
+    counts[counts.indexOf(Math.max(...counts))] -= 1;
+  }
+  return counts.map((count, axis) => {
+    const first = Math.ceil(count / 2);
+    return Array.from({ length: count }, (_, k) => (k < first ? k : shape[axis] - count + k));
+  });
+}
+
+/**
+ * Where the cells stand. Counted from the last, axes run: right inside a block, down
+ * inside it, right over the blocks, down over them, right over all. On a narrow page the
+ * outer ones change places if that gives larger cells.
+ */
+export function arrange(shown, width) {
+  const ways = ["rdrdr", "rddrd"].map((way) => {
+    const axes = (turn) => shown.map((_, axis) => axis).filter((axis) => way[shown.length - 1 - axis] === turn);
+    return fitCells(shown, axes("r"), axes("d"), width, width > 560 ? 470 : 640);
+  });
+  return ways[1].size > ways[0].size * 1.2 ? ways[1] : ways[0];
+}
+
+function fitCells(shown, rightAxes, downAxes, width, height) {
+  const side = SIDE * Math.max(0, downAxes.length - 1);
+  const head = HEAD * Math.max(0, rightAxes.length - 1) + (rightAxes.length > 1 ? 4 : 0);
+  const bare = [track(shown, rightAxes, 0), track(shown, downAxes, 0)];
+  const room = [width - side - 3, height - head - 3];
+  const sizes = bare.map((line, i) => (room[i] - line.extent) / line.positions.length);
+  const size = Math.max(2, Math.floor(Math.min(LARGEST, ...sizes) * 2) / 2);
+  const right = track(shown, rightAxes, size);
+  const down = track(shown, downAxes, size);
+  const cells = [];
+  down.positions.forEach(([downAt, y], row) => {
+    right.positions.forEach(([rightAt, x], column) => {
+      const cell = shown.map((_, axis) => rightAt[axis] ?? downAt[axis]);
+      cells.push({ cell, row, column, x: x + side + 1, y: y + head + 1 });
+    });
+  });
+  const extent = [right.extent + side + 2, down.extent + head + 2];
+  const inner = [rightAxes, downAxes].map((axes) => shown[axes.at(-1)]?.length ?? 1);
+  return { size, cells, right, down, side, head, inner, width: extent[0], height: extent[1] };
+}
+
+// The places along one direction, for axes that run along it from outside to inside.
+function track(shown, axes, size) {
+  let positions = [[{}, 0]]; // the indices along these axes, and how far along they lie
+  let heads = []; // the blocks, with their index
+  let skips = [];
+  let extent = size;
+  [...axes].reverse().forEach((axis, depth) => {
+    const next = { positions: [], heads: [], skips: [] };
+    let start = 0;
+    shown[axis].forEach((index, k) => {
+      const skipped = k > 0 && index !== shown[axis][k - 1] + 1;
+      if (k > 0) start += extent + GAPS[depth];
+      if (skipped) {
+        next.skips.push({ depth, at: start + (SKIP - GAPS[depth]) / 2 });
+        start += SKIP;
+      }
+      positions.forEach(([at, offset]) => next.positions.push([{ ...at, [axis]: index }, start + offset]));
+      heads.forEach((head) => next.heads.push({ ...head, start: head.start + start }));
+      if (k === 0) next.skips.push(...skips);
+      if (depth > 0) next.heads.push({ axis, index, depth, start, extent });
+    });
+    extent += start;
+    ({ positions, heads, skips } = next);
+  });
+  return { positions, heads, skips, extent };
+}
+
+/** One of eight colours for each set; neighbours along any kept axis differ. */
+export function colourOf(keptIndex) {
+  const steps = [1, 3, 2, 5, 7];
+  return keptIndex.reduce((sum, at, i) => sum + at * steps[keptIndex.length - 1 - i], 0) % 8;
+}
+
+// ------------------------------------------------------------------------- the view
+
+/**
+ * Makes the picture: `place` is its element, and
+ *
+ *   draw({ axes, shape, setOf, colourOf, cell, set })
+ *
+ * shows the tensor, every cell coloured by its set, the set `set` picked out and one
+ * `cell` marked. Only what differs from the last drawing is touched. `onPoint(cell)` is
+ * called as the pointer moves (null when it leaves), `onPick(cell)` for a press or an
+ * arrow key.
+ */
+export function openCells({ onPoint, onPick }) {
+  const layer = (name, ...children) => svgElement("g", { class: `nl-${name}` }, ...children);
+  const outline = svgElement("path");
+  const mark = svgElement("rect", { rx: 2 });
+  const layers = { heads: layer("heads"), cells: layer("cells"), numbers: layer("numbers") };
+  const svg = svgElement("svg", { "aria-hidden": "true" }, ...Object.values(layers));
+  svg.append(layer("outline", outline), layer("mark", mark));
+  const place = element("div", {
+    class: "nl-picture",
+    tabindex: 0,
+    role: "application",
+    "aria-roledescription": "picture of a tensor",
+  }, svg);
+
+  let plan = null;
+  let planned = ""; // what the plan was made for
+  let rects = [];
+  let classes = [];
+  let atPlace = new Map(); // which cell stands in a row and column
+  let atCell = new Map();
+  let latest = null;
+
+  function build({ axes, shape }, width) {
+    plan = arrange(shownIndices(shape), width);
+    const { size, cells } = plan;
+    svg.setAttribute("width", plan.width);
+    svg.setAttribute("height", plan.height);
+    const rx = size > 8 ? 2 : 0;
+    rects = cells.map(({ x, y }) => svgElement("rect", { x, y, width: size, height: size, rx }));
+    classes = rects.map(() => "");
+    layers.cells.replaceChildren(...rects);
+    layers.numbers.replaceChildren();
+    layers.heads.replaceChildren(...headings(axes));
+    atPlace = new Map(cells.map(({ row, column }, i) => [`${row},${column}`, i]));
+    atCell = new Map(cells.map(({ cell }, i) => [cell.join(), i]));
+    mark.setAttribute("width", size);
+    mark.setAttribute("height", size);
+  }
+
+  // "C 0" above the blocks, "N 0" at their left; dots where indices are left out.
+  function headings(axes) {
+    const { right, down, side, head } = plan;
+    const text = (x, y, words, anchor = "middle") =>
+      svgElement("text", { x, y, "text-anchor": anchor }, words);
+    const deepest = (heads) => Math.max(0, ...heads.map(({ depth }) => depth));
+    const above = right.heads.map(({ axis, index, depth, start, extent }) => {
+      const fits = (words) => words.length * 6.5 <= extent + GAPS[1];
+      const words = [`${axes[axis]} ${index}`, String(index)].find(fits);
+      const y = HEAD * (deepest(right.heads) - depth) + 12;
+      return words && text(side + 1 + start + extent / 2, y, words);
+    });
+    const left = down.heads.map(({ axis, index, depth, start, extent }) => {
+      const x = SIDE * (deepest(down.heads) - depth);
+      return extent >= 10 && text(x, head + 5 + start + extent / 2, `${axes[axis]} ${index}`, "start");
+    });
+    const dots = [
+      ...right.skips.map(({ at }) => text(side + 1 + at, head + down.extent / 2, "⋯")),
+      ...down.skips.map(({ at }) => text(side + right.extent / 2, head + 5 + at, "⋮")),
+    ];
+    return [...above, ...left, ...dots].filter(Boolean);
+  }
+
+  function draw(next = latest) {
+    latest = next;
+    const width = place.clientWidth;
+    if (!width || !next) return; // not on the page yet: the observer below draws then
+    const plannedNow = JSON.stringify([next.axes, next.shape, width]);
+    if (plannedNow !== planned) {
+      build(next, width);
+      planned = plannedNow;
+    }
+    const sets = plan.cells.map(({ cell }) => next.setOf(cell));
+    sets.forEach((set, i) => {
+      const name = `nl-set-${next.colourOf(plan.cells[i].cell)}${set === next.set ? "" : " nl-other"}`;
+      if (classes[i] !== name) rects[i].setAttribute("class", (classes[i] = name));
+    });
+    outline.setAttribute("d", border(sets, next.set));
+    writeNumbers(sets, next.set);
+    const marked = plan.cells[atCell.get(next.cell.join())];
+    mark.toggleAttribute("hidden", !marked);
+    if (marked) {
+      mark.setAttribute("x", marked.x);
+      mark.setAttribute("y", marked.y);
+    }
+  }
+
+  // The cell in that row and column, if it touches cell i and is of the same set.
+  function joined(sets, i, row, column) {
+    const j = atPlace.get(`${row},${column}`);
+    if (j === undefined || sets[j] !== sets[i]) return false;
+    const [one, two] = [plan.cells[i], plan.cells[j]];
+    return Math.abs(one.x - two.x) + Math.abs(one.y - two.y) <= plan.size + GAPS[0];
+  }
+
+  // The edges of the picked set's cells towards cells of other sets, or outside.
+  function border(sets, picked) {
+    let path = "";
+    plan.cells.forEach(({ row, column, x, y }, i) => {
+      if (sets[i] !== picked) return;
+      const [left, top] = [x - 0.5, y - 0.5];
+      const [right, bottom] = [left + plan.size + 1, top + plan.size + 1];
+      if (!joined(sets, i, row - 1, column)) path += `M${left} ${top}H${right}`;
+      if (!joined(sets, i, row + 1, column)) path += `M${left} ${bottom}H${right}`;
+      if (!joined(sets, i, row, column - 1)) path += `M${left} ${top}V${bottom}`;
+      if (!joined(sets, i, row, column + 1)) path += `M${right} ${top}V${bottom}`;
+    });
+    return path;
+  }
+
+  // The number of its set, once in every block where there is room: colours repeat.
+  function writeNumbers(sets, picked) {
+    const { size, cells, inner } = plan;
+    const written = new Set();
+    const texts = [];
+    cells.forEach(({ row, column, x, y }, i) => {
+      const block = [Math.floor(row / inner[1]), Math.floor(column / inner[0])];
+      const key = `${block},${sets[i]}`;
+      if (written.has(key) || texts.length > 500) return;
+      written.add(key);
+      let [wide, high] = [1, 1];
+      while (joined(sets, atPlace.get(`${row},${column + wide - 1}`), row, column + wide)) wide += 1;
+      while (joined(sets, atPlace.get(`${row + high - 1},${column}`), row + high, column)) high += 1;
+      const [width, height] = [wide, high].map((count) => count * (size + GAPS[0]) - GAPS[0]);
+      const words = String(sets[i]);
+      if (height < 10 || width < 7 * words.length) return;
+      const kind = sets[i] === picked ? "nl-picked" : "";
+      texts.push([x + width / 2, y + height / 2 + 4, words, kind]);
+    });
+    const nodes = layers.numbers.childNodes;
+    while (nodes.length < texts.length) layers.numbers.append(svgElement("text", { "text-anchor": "middle" }));
+    while (nodes.length > texts.length) layers.numbers.lastChild.remove();
+    texts.forEach(([x, y, words, kind], i) => {
+      Object.entries({ x, y, class: kind }).forEach(([name, value]) => {
+        if (nodes[i].getAttribute(name) !== String(value)) nodes[i].setAttribute(name, value);
+      });
+      setText(nodes[i], words);
+    });
+  }
+
+  // The cell under a pointer, or the nearest if it is in a gap or under a fingertip.
+  function cellNear(event) {
+    const box = svg.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left - plan.size / 2, event.clientY - box.top - plan.size / 2];
+    let best = null;
+    let least = plan.size / 2 + 14;
+    for (const spot of plan.cells) {
+      const distance = Math.max(Math.abs(spot.x - x), Math.abs(spot.y - y));
+      if (distance < least) [best, least] = [spot.cell, distance];
+    }
+    return best;
+  }
+
+  function cellByKey({ key, ctrlKey }) {
+    const { row, column } = plan.cells[atCell.get(latest.cell.join())] ?? plan.cells[0];
+    const { row: lastRow, column: lastColumn } = plan.cells.at(-1);
+    const moves = {
+      ArrowLeft: [row, column - 1],
+      ArrowRight: [row, column + 1],
+      ArrowUp: [row - 1, column],
+      ArrowDown: [row + 1, column],
+      Home: [ctrlKey ? 0 : row, 0],
+      End: [ctrlKey ? lastRow : row, lastColumn],
+    };
+    if (!(key in moves)) return null;
+    const stays = plan.cells[atPlace.get(`${row},${column}`)];
+    return (plan.cells[atPlace.get(moves[key].join())] ?? stays).cell;
+  }
+
+  place.addEventListener("pointermove", (event) => {
+    if (plan && event.pointerType !== "touch") onPoint(cellNear(event));
+  });
+  place.addEventListener("pointerleave", () => onPoint(null));
+  place.addEventListener("click", (event) => {
+    const cell = plan && cellNear(event);
+    if (cell) onPick(cell);
+  });
+  place.addEventListener("keydown", (event) => {
+    const cell = plan && cellByKey(event);
+    if (!cell) return;
+    event.preventDefault();
+    onPick(cell);
+  });
+  const observer = new ResizeObserver(() => draw());
+  observer.observe(place);
+  return { place, draw, close: () => observer.disconnect() };
+}

@@ -1,0 +1,72 @@
+"""A still picture of a tensor's sets, for pages on which no script runs."""
+
+import html
+import math
+from itertools import product
+
+# The light colours of base.css, which are readable on dark pages too.
+_COLOURS = ("#6fa8dc #f2a65a #7cc48d #e58bb1 #d9cb5a #a99be0 #6fcbd1 #c4a58a").split()
+_MOST_CELLS = 400
+_CELL = 10
+_GAPS = (1, 7, 18)
+
+
+def still(sets, label):
+    """An SVG in which the cells of `sets` have the colour of their set.
+
+    Of a large tensor the first cells along each axis are drawn; `label` is what a
+    screen reader says.
+    """
+    counts = list(sets.shape)
+    while math.prod(counts) > _MOST_CELLS:
+        counts[counts.index(max(counts))] -= 1
+    strides = _strides(counts)
+    paths = dict.fromkeys(_COLOURS, "")
+    for cell, colour in _coloured_cells(sets, counts):
+        x, y = (
+            sum(at * step for at, step in zip(cell, steps, strict=True))
+            for steps in strides
+        )
+        paths[colour] += f"M{x} {y}h{_CELL}v{_CELL}h-{_CELL}z"
+    width, height = (
+        _CELL + sum((n - 1) * step for n, step in zip(counts, steps, strict=True))
+        for steps in strides
+    )
+    drawn = "".join(f'<path fill="{c}" d="{d}"/>' for c, d in paths.items() if d)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" '
+        f'height="{height}" viewBox="0 0 {width} {height}" style="max-width: 100%; '
+        f'height: auto" aria-label="{html.escape(label)}">{drawn}</svg>'
+    )
+
+
+def _strides(counts):
+    """How far apart neighbours along each axis are drawn, to the right and down.
+
+    From the last axis on, they run by turns right and down, as on the live picture.
+    """
+    steps = ([0] * len(counts), [0] * len(counts))
+    extents = [_CELL, _CELL]
+    for level, axis in enumerate(reversed(range(len(counts)))):
+        way = level % 2
+        steps[way][axis] = extents[way] + _GAPS[level // 2]
+        extents[way] += (counts[axis] - 1) * steps[way][axis]
+    return steps
+
+
+def _coloured_cells(sets, counts):
+    """Yield the index of every drawn cell, and the colour of its set."""
+    names, splits = sets.pattern.axes, {}
+    for dim, size in zip(sets.dims, sets.split_shape, strict=True):
+        splits.setdefault(dim.axis, []).append((dim.reduced, size))
+    for cell in product(*map(range, counts)):
+        kept = []
+        for name, at in zip(names, cell, strict=True):
+            parts = splits[name]
+            within = [at] if len(parts) == 1 else divmod(at, parts[1][1])
+            kept += [
+                i for i, (reduced, _) in zip(within, parts, strict=True) if not reduced
+            ]
+        steps = (1, 3, 2, 5, 7)
+        colour = sum(i * step for i, step in zip(reversed(kept), steps, strict=False))
+        yield cell, _COLOURS[colour % len(_COLOURS)]
