@@ -91,7 +91,8 @@ def test_conda_takes_python_and_pip_and_leaves_the_rest_to_the_lock():
     assert recipe["channels"] == ["conda-forge"]
     python, pip, rest = recipe["dependencies"]
     assert pip == "pip"
-    assert rest == {"pip": ["-r requirements.lock", "-e ."]}
+    cpu = "--extra-index-url https://download.pytorch.org/whl/cpu"
+    assert rest == {"pip": [cpu, "-r requirements.lock", "-e ."]}
     name, _, version = python.partition("=")
     assert name == "python"
     assert SpecifierSet(project()["requires-python"]).contains(version)

@@ -16,7 +16,8 @@ PATHS = sorted(FOLDER.glob("*.ipynb"))
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_chapter(check, path):
-    assert list(check(Chapter.read(path))) == []
+    found = list(check(Chapter.read(path)))
+    assert not found, "\n".join(found)
 
 
 # -- run twice ------------------------------------------------------------------------
@@ -47,7 +48,8 @@ def differences_when_run_twice(nb, folder):
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_each_cell_may_run_twice(path):
     nb = nbformat.read(path, as_version=4)
-    assert list(differences_when_run_twice(nb, path.parent)) == []
+    found = list(differences_when_run_twice(nb, path.parent))
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.slow

@@ -23,9 +23,8 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python"}
-METADATA = {
+METADATA = {  # the lexer is the one that knows IPython's %pip, for the book
     "kernelspec": KERNEL | {"name": "python3"},
-    # The lexer that knows IPython's %pip, for the book.
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
 }
 CELL_METADATA = {"tags", "mystnb", "slideshow"}
@@ -120,8 +119,7 @@ def stored(nb):
 
 
 def main(argv=None):
-    verbatim = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=verbatim)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("paths", nargs="*", type=Path, metavar="NOTEBOOK")
     parser.add_argument("--check", action="store_true", help="write and run nothing")
     parser.add_argument("--timeout", type=int, default=120, help="seconds for one cell")
@@ -134,7 +132,6 @@ def main(argv=None):
         start, peak, failure = time.perf_counter(), 0.0, None
         if not args.check:
             peak, failure = execute(nb, path.resolve().parent, args.timeout)
-        seconds = time.perf_counter() - start
         found = [failure] if failure else list(problems(nb))
         after = stored(nb)
         if args.check and after != before:
@@ -142,7 +139,7 @@ def main(argv=None):
         elif not found and after != before:
             path.write_text(after, encoding="utf-8", newline="\n")
         row = f"{path.name:<28} {len(nb.cells):>6} {len(code_cells(nb)):>5}"
-        print(row, f"{seconds:>8.1f} {peak:>9.0f}", flush=True)
+        print(row, f"{time.perf_counter() - start:>8.1f} {peak:>9.0f}", flush=True)
         for problem in found:
             print("   ", re.sub(r"\x1b\[[0-9;]*m", "", problem))
         failed |= bool(found)
