@@ -161,23 +161,26 @@ def _strides(sets):
     return strides[::-1]
 
 
-def form_of(sets):
+def form_of(sets, small=False, flat=False):
     """How a tensor of this rank is drawn: (form, axis names per line, limits).
 
     One axis is a row and two are a grid; three are sheets side by side; four or more
-    are a cube: the first axis in depth, C across, and the rest flattened downwards.
+    are a cube: the first axis in depth, C across, and the rest flattened downwards;
+    or, with `flat`, sheets of the same lines.
     """
     axes = sets.axes
     if len(axes) == 1:
         return "row", [(), (), axes], (1, 1, 14)
     if len(axes) == 2:
-        return "grid", [(), axes[:1], axes[1:]], (1, 6, 12)
-    if len(axes) == 3:
-        samples = min(sets.shape[0], 4 if sets.shape[2] <= 4 else 3)
-        return "sheets", [(a,) for a in axes], (samples, 6, max(5, 18 // samples))
-    across = "C" if "C" in axes[1:] else axes[1]
+        return "grid", [(), axes[:1], axes[1:]], (1, 6, 9 if small else 12)
+    across = axes[2] if len(axes) == 3 else "C" if "C" in axes[1:] else axes[1]
     rest = tuple(axis for axis in axes[1:] if axis != across)
-    return "cube", [axes[:1], rest, (across,)], (4, 7, 9)
+    lines = [axes[:1], rest, (across,)]
+    if len(axes) > 3 and not flat:
+        return "cube", lines, (4, 7, 9)
+    samples = min(sets.shape[0], 4 if sets.sizes[across] <= 4 else 3)
+    rows, wide = (5, 12) if small else (6, 18)
+    return "sheets", lines, (samples, rows, max(wide // 4, wide // samples))
 
 
 @dataclass(frozen=True)
@@ -243,18 +246,21 @@ def cube_faces(depth, down, across, slant):
 
 def sheet_faces(depth, down, across, between):
     """The same cells laid flat: a sheet for each position in depth, side by side."""
-    pitch = across.length + between
+    starts = sheet_starts(depth, across.length, between)
     for (d0, d1), vs, cs, set_id, tint in _blocks(depth, down, across):
         for d in range(d0, d1):
+            if depth.shown[d] == LEFT_OUT:
+                continue
             x = across.at[slice(*cs)]
             y = (-down.at[slice(*vs)] - 1)[::-1]
-            start = (sheet_start(depth, d, pitch), 0)
-            corners, outline = _grid(start, x, y, (1, 0), (0, 1))
+            corners, outline = _grid((starts[d], 0), x, y, (1, 0), (0, 1))
             v, c = np.arange(*vs)[::-1], np.arange(*cs)
             grid = np.stack(np.meshgrid(c, v, [d], indexing="ij"), -1).reshape(-1, 3)
             yield Face("front", set_id, tint, corners, grid[:, (2, 1, 0)], outline)
 
 
-def sheet_start(depth, d, pitch):
-    """Where sheet number d begins, in cells."""
-    return d * pitch + np.count_nonzero(depth.skips < depth.at[d]) * SKIP
+def sheet_starts(depth, length, between):
+    """Where each sheet begins, in cells; one that is left out is one cell wide."""
+    widths = np.where(depth.shown == LEFT_OUT, 1.0, length) + between
+    steps = widths[:-1] + SKIP * (np.diff(depth.at) > 1.5)
+    return np.concatenate([[0.0], np.cumsum(steps)])

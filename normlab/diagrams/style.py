@@ -34,7 +34,6 @@ class Theme:
     parameter: str  # weight and bias
     buffer: str  # running statistics
     series: tuple[str, ...]  # lines of a chart
-    values: str  # colour map of numbers
 
 
 THEMES = {
@@ -49,7 +48,6 @@ THEMES = {
         parameter="#f3d9ee",
         buffer="#d5ebe6",
         series=("#0b5fa5", "#b3390a", "#1b7f5c", "#7a3e9d", "#806000"),
-        values="cividis",
     ),
     "dark": Theme(
         background="#14181f",
@@ -62,7 +60,6 @@ THEMES = {
         parameter="#57325a",
         buffer="#1f4f4a",
         series=("#74b8f2", "#ffb454", "#63d0a3", "#cf9bf0", "#d9c45c"),
-        values="cividis",
     ),
 }
 
@@ -132,8 +129,8 @@ class Card:
     theme: Theme
     quads: list = field(default_factory=list)  # (corners (k, 4, 2), face, edge, width)
     lines: list = field(default_factory=list)  # (points, colour, width)
-    patches: list = field(default_factory=list)  # (patch, box)
     texts: list = field(default_factory=list)
+    frame: tuple | None = None  # (left, bottom, right, top), else what is on it
 
     def quad(self, corners, face, edge, width):
         """Add four-cornered shapes of one look; later ones cover earlier ones."""
@@ -166,7 +163,7 @@ class Card:
         """(left, bottom, right, top) of all that is on the card, in inches."""
         points = [corners.reshape(-1, 2) for corners, *_ in self.quads]
         points += [points for points, *_ in self.lines]
-        boxes = [text.box for text in self.texts] + [box for _, box in self.patches]
+        boxes = [text.box for text in self.texts]
         points += [np.reshape(boxes, (-1, 2))] if boxes else []
         every = np.concatenate(points)
         return (*every.min(0), *every.max(0))
@@ -177,7 +174,8 @@ class Card:
         from matplotlib.colors import to_rgba_array
         from matplotlib.patches import Rectangle
 
-        left, low, right, top = np.add(self.box, np.repeat([-MARGIN, MARGIN], 2))
+        around = np.repeat([-MARGIN, MARGIN], 2)
+        left, low, right, top = np.add(self.frame or self.box, around)
         width, height = right - left, top - low
         if ax is None:
             import matplotlib.pyplot as plt
@@ -224,8 +222,6 @@ class Card:
                 ),
                 autolim=False,
             )
-        for patch, _ in self.patches:
-            ax.add_patch(patch)
         for text in self.texts:
             level = "center_baseline" if text.up == "center" else text.up
             ax.text(
