@@ -24,9 +24,14 @@ def register(shell=None):
     if shell is None:
         return
     plain = shell.display_formatter.formatters["text/plain"]
-    # For the base class: the inline backend, which starts with the first figure, takes
-    # every formatter of Figure itself away.
-    plain.for_type_by_name("matplotlib.figure", "FigureBase", _spoken)
+
+    def speak():
+        plain.for_type_by_name("matplotlib.figure", "Figure", _spoken)
+
+    # The inline backend starts with the first figure, and takes every formatter of
+    # Figure away; ours is back before it shows the figure, at the end of the cell.
+    shell.events.register("post_execute", speak)
+    speak()
 
 
 def _spoken(figure, printer, cycle):
