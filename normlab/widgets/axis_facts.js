@@ -40,7 +40,7 @@ export function settle(raw, before = FIRST) {
     const size = shape[axes.indexOf(pattern.splitAxis)];
     if (size % groups) groups = startGroups(size);
   }
-  const known = attempt(() => pattern.parameterAxes(raw.parameters ?? "") && true, false);
+  const known = attempt(() => pattern.parameterAxes(String(raw.parameters ?? "")) && true, false);
   const number = (name, fits) => (fits(raw[name]) ? raw[name] : DEFAULTS[name]);
   const cell = Array.isArray(raw.cell) ? raw.cell : [];
   const inside = cell.length === axes.length && cell.every((at, i) => Number.isInteger(at) && at >= 0 && at < shape[i]);
@@ -49,7 +49,7 @@ export function settle(raw, before = FIRST) {
     shape,
     groups,
     center: raw.center !== false,
-    parameters: known ? raw.parameters ?? null : null,
+    parameters: known && typeof raw.parameters === "string" ? raw.parameters : null,
     eps: number("eps", (value) => Number.isFinite(value) && value >= 0),
     weight: number("weight", Number.isFinite),
     bias: number("bias", Number.isFinite),
@@ -60,7 +60,8 @@ export function settle(raw, before = FIRST) {
 
 /** Read a pattern that the picker can draw: every axis named, five at most. */
 export function readPattern(text) {
-  const pattern = parse(String(text));
+  if (typeof text !== "string") throw new Error("pattern: a text such as '[N] C [H W]' is expected.");
+  const pattern = parse(text);
   if (pattern.axes.includes("...")) {
     throw new Error("pattern: the picker wants a name for each axis that ... stands for.");
   }
@@ -116,7 +117,7 @@ export function factsOf({ pattern: text, shape, groups, center, parameters }) {
     normlab: sets.normlabLine(center, parameters),
     parameterAxes: named,
     parameterShape: sets.parameterShape(named),
-    hasBias: layer ? layer.bias : true,
+    hasBias: layer ? layer.bias : center,
     batch: !pattern.reducesBatch
       ? "No: each sample is normalized by itself."
       : layer?.running === "default"
@@ -128,21 +129,22 @@ export function factsOf({ pattern: text, shape, groups, center, parameters }) {
     train:
       layer?.running === "default"
         ? "Yes: eval uses the running mean and variance."
-        : layer?.running === "never"
+        : layer?.running === "never" || !center
           ? "No: the same in both."
           : "No, unless track_running_stats=True.",
-    warnings: warningsOf(pattern, sets, layer, center),
+    warnings: warningsOf(pattern, sets, layer, center, named),
   };
 }
 
-function warningsOf(pattern, sets, layer, center) {
+function warningsOf(pattern, sets, layer, center, parameterAxes) {
   const found = [];
   const norm = layer && normOf(layer);
   if (sets.valuesPerSet === 1) {
     const refused = ["BatchNorm", "InstanceNorm"].includes(norm) ? " PyTorch raises an error for it in train." : "";
+    const left = parameterAxes ? "the bias alone" : "0";
     found.push(
       center
-        ? `One value in each set: it is its own mean, so the output is the bias alone.${refused}`
+        ? `One value in each set: it is its own mean, so the output is ${left}.${refused}`
         : "One value in each set: it is divided by its own size, so only its sign is left."
     );
   }
@@ -156,14 +158,15 @@ function warningsOf(pattern, sets, layer, center) {
 }
 
 /** The arithmetic of one cell: its set's values and statistics, and its output. */
-export function arithmeticOf(state, sets, cell) {
+export function arithmeticOf(state, { sets, parameterAxes, hasBias }, cell) {
   const set = sets.setOf(cell);
   const x = cellValue(cell.reduce((flat, at, i) => flat * state.shape[i] + at, 0));
   if (sets.valuesPerSet > MOST_COUNTED) return { set, x };
   const values = Float64Array.from(sets.members(set), cellValue);
   const found = statistics(values, state.center);
   const normalized = normalize(x, found, state.eps);
-  return { set, x, values, ...found, normalized, output: state.weight * normalized + state.bias };
+  const affine = state.weight * normalized + (hasBias ? state.bias : 0);
+  return { set, x, values, ...found, normalized, output: parameterAxes ? affine : normalized };
 }
 
 // ---------------------------------------------------------------------- the actions
@@ -171,7 +174,7 @@ export function arithmeticOf(state, sets, cell) {
 /** The changes that make the picker show a norm: its row for these axes, or the nearest. */
 export function presetChanges(norm, axes) {
   const rows = LAYERS.filter((row) => normOf(row) === norm);
-  const names = (row) => parse(row.statistics).axes;
+  const names = (row) => patternOf(row).axes;
   const row =
     rows.find((one) => names(one).join(" ") === axes.join(" ")) ??
     rows.find((one) => names(one).length === axes.length) ??
@@ -185,7 +188,7 @@ export function layoutChanges(state, names) {
   const layer = pattern.layer(state.center);
   const axes = names.split(" ");
   const row = LAYERS.find(
-    (one) => layer && normOf(one) === normOf(layer) && parse(one.statistics).axes.join(" ") === names
+    (one) => layer && normOf(one) === normOf(layer) && patternOf(one).axes.join(" ") === names
   );
   const reduced = (axis) => pattern.dims.some((dim) => dim.axis === axis && dim.reduced);
   const sameNames = new Pattern(axes.map((axis) => ({ label: axis, axis, reduced: reduced(axis) })));
@@ -202,7 +205,8 @@ export function groupChanges(state, axis, groups) {
     : [{ label: axis, axis, reduced }];
   const at = pattern.dims.findIndex((dim) => dim.axis === axis);
   const dims = pattern.dims.filter((dim) => dim.axis !== axis);
-  return { pattern: new Pattern(dims.toSpliced(at, 0, ...parts)).text, groups: groups || 1 };
+  const changes = { pattern: new Pattern(dims.toSpliced(at, 0, ...parts)).text };
+  return groups ? { ...changes, groups } : changes;
 }
 
 /** The changes for a new size; groups that no longer divide the axis move to the nearest. */
@@ -210,7 +214,7 @@ export function sizeChanges(state, axis, size) {
   const pattern = parse(state.pattern);
   const shape = state.shape.map((old, i) => (pattern.axes[i] === axis ? size : old));
   if (pattern.splitAxis !== axis || size % state.groups === 0) return { changes: { shape }, note: "" };
-  const [groups] = nearestDivisors(size, state.groups);
+  const [groups] = divisorsNear(size, state.groups);
   const note =
     `${axis} = ${size} is not divisible by ${state.groups} groups, so ${pattern.groups} is now ` +
     `${groups}. These would fit: ${divisors(size).slice(0, 12).join(", ")}.`;

@@ -1,6 +1,7 @@
 // AxisPicker: choose which axes are reduced, and see which values share a mean. What it
 // says is worked out in axis_facts.js; here it is shown.
 
+const SHOWN = 50; // values of a set that are written out
 const NORMS = [...new Set(LAYERS.map(normOf))];
 
 export default {
@@ -11,6 +12,7 @@ export default {
     let facts = factsOf(state);
     let hint = problem;
     let pointed = null; // the cell under the pointer
+    let typing = false;
     let byWeight = false; // colour the cells by shared weight, not by shared mean
     const atFirst = state;
 
@@ -80,7 +82,10 @@ export default {
       autocapitalize: "off",
       "aria-label": "Pattern: brackets hold the reduced axes",
       oninput: readTyped,
-      onblur: () => complain("") ?? setValue(pattern, state.pattern),
+      onblur: () => {
+        complain("");
+        setValue(pattern, state.pattern);
+      },
     });
     const complaint = element("pre", { class: "nl-complaint", role: "alert", hidden: true });
 
@@ -88,10 +93,13 @@ export default {
       try {
         readPattern(pattern.value);
       } catch (error) {
-        return complain(error.message);
+        complain(error.message);
+        return;
       }
       complain("");
-      return change({ pattern: pattern.value });
+      typing = true; // leave the text as it is being written
+      change({ pattern: pattern.value });
+      typing = false;
     }
 
     function complain(message) {
@@ -203,6 +211,7 @@ export default {
       return [value, element("dt", {}, name), value];
     };
     const rows = ["Shape of the statistics", "Weight and bias", "Other samples matter?", "Padding matters?", "Does train differ from eval?"].map(factRow);
+    rows[1][0].classList.add("nl-parameters");
     const [statisticsShape, parametersFact, batch, padding, train] = rows.map(([value]) => value);
     const factList = element("dl", { class: "nl-facts" }, ...rows.flatMap(([, ...pair]) => pair));
 
@@ -239,7 +248,7 @@ export default {
           byWeight = weight;
           paint();
         },
-      }, weight ? "shared weight" : "shared mean")
+      }, weight ? "shared weight" : "")
     );
     const legend = element("p", { class: "nl-legend" });
     const where = element("p");
@@ -256,7 +265,7 @@ export default {
     const currentCell = () => pointed ?? (state.cell.length ? state.cell : state.shape.map(() => 0));
 
     function spokenCell() {
-      const { set, x, output } = arithmeticOf(state, facts.sets, currentCell());
+      const { set, x, output } = arithmeticOf(state, facts, currentCell());
       const at = facts.pattern.axes.map((axis, i) => `${axis} ${currentCell()[i]}`).join(", ");
       return `${at}: ${formatNumber(x)}, set ${set}${output === undefined ? "" : `, output ${formatNumber(output)}`}`;
     }
@@ -281,7 +290,7 @@ export default {
 
     function paintArithmetic(cell) {
       const { sets, pattern: { axes } } = facts;
-      const found = arithmeticOf(state, sets, cell);
+      const found = arithmeticOf(state, facts, cell);
       setText(where, `Cell ${axes.map((axis, i) => `${axis} ${cell[i]}`).join(", ")} holds ${formatNumber(found.x)}, in set ${found.set} of ${sets.numSets}.`);
       if (!found.values) {
         setText(list, `Its set has ${sets.valuesPerSet.toLocaleString("en")} values: too many to add up while you point.`);
@@ -289,8 +298,8 @@ export default {
         return;
       }
       const { x, values, mean, spread, normalized, output } = found;
-      const first = [...values.slice(0, 24)].map(formatNumber).join("  ");
-      setText(list, values.length > 24 ? `${first}  … and ${values.length - 24} more` : first);
+      const first = [...values.slice(0, SHOWN)].map(formatNumber).join("  ");
+      setText(list, values.length > SHOWN ? `${first}  … and ${values.length - SHOWN} more` : first);
       const n = values.length;
       const total = values.reduce((sum, value) => sum + value, 0);
       const minus = mean < 0 ? `+ ${formatNumber(-mean)}` : `− ${formatNumber(mean)}`;
@@ -305,8 +314,11 @@ export default {
             ["mean square", "mean of x²", spread],
             ["normalized", `${formatNumber(x)} / √(${formatNumber(spread)} + ${eps})`, normalized],
           ];
-      const bias = facts.hasBias ? ` + bias ${formatNumber(state.bias)}` : "";
-      lines.push(["output", `weight ${formatNumber(state.weight)} × ${formatNumber(normalized)}${bias}`, output]);
+      const named = facts.parameterAxes.split(" ").filter(Boolean);
+      const own = named.length ? `[${named.map((axis) => cell[axes.indexOf(axis)]).join(",")}]` : "";
+      const bias = facts.hasBias ? ` + bias${own} ${formatNumber(state.bias)}` : "";
+      if (named.length) lines.push(["output", `weight${own} ${formatNumber(state.weight)} × ${formatNumber(normalized)}${bias}`, output]);
+      else lines.push(["output", "no weight, no bias", output]);
       const cellsOf = lines.flatMap(([name, formula, value]) => [name, formula, `= ${formatNumber(value)}`]);
       while (steps.childNodes.length < cellsOf.length) steps.append(element("span"));
       while (steps.childNodes.length > cellsOf.length) steps.lastChild.remove();
@@ -317,15 +329,16 @@ export default {
 
     function paint() {
       const { pattern: read, sets, layer } = facts;
-      const one = state.center ? "mean" : "root mean square";
+      const one = state.center ? "mean" : "RMS";
       normButtons.forEach((button) => button.setAttribute("aria-pressed", String(Boolean(layer) && normOf(layer) === button.textContent)));
       undo.disabled = past.length === 0;
       setValue(layout, LAYOUTS.some(([names]) => names === read.axes.join(" ")) ? read.axes.join(" ") : "");
-      if (document.activeElement !== pattern && pattern.getRootNode().activeElement !== pattern) {
+      if (!typing) {
         setValue(pattern, state.pattern);
         complain("");
       }
       centered.forEach((button, i) => button.setAttribute("aria-pressed", String(state.center === (i === 0))));
+      setText(colouring[0], `shared ${one}`);
       colouring.forEach((button, i) => button.setAttribute("aria-pressed", String(byWeight === (i === 1))));
       dealCards();
       paintCards();
@@ -336,7 +349,7 @@ export default {
       setText(valuesText, sets.valuesPerSet.toLocaleString("en"));
       setText(valuesTile.lastChild, sets.valuesPerSet === 1 ? `value makes each ${one}` : `values share each ${one}`);
       setText(setsText, sets.numSets.toLocaleString("en"));
-      setText(setsTile.lastChild, `${one}${sets.numSets === 1 ? "" : "s"} in all`);
+      setText(setsTile.lastChild, `${one}${sets.numSets === 1 || !state.center ? "" : "s"} in all`);
       const warnings = [hint, ...facts.warnings].filter(Boolean);
       message.classList.toggle("nl-warning", warnings.length > 0);
       setText(message, warnings.join(" ") || facts.sentence);
@@ -374,7 +387,7 @@ export default {
       setValue(parameters, state.parameters ?? "own");
       const shape = formatShape(facts.parameterShape);
       const text = facts.parameterAxes ? `${shape}${facts.hasBias ? "" : ", and no bias"}` : "none";
-      if (parametersFact.firstChild !== parametersText) parametersFact.replaceChildren(parametersText, " ", parameters);
+      if (parametersFact.firstChild !== parametersText) parametersFact.replaceChildren(parametersText, parameters);
       setText(parametersText, text);
     }
     const parametersText = element("span");
@@ -404,9 +417,9 @@ export default {
       const drawn = shownIndices(state.shape);
       const abridged = axes.map((axis, i) => [axis, drawn[i].length, state.shape[i]]).filter(([, some, all]) => some < all);
       const inside = axes.length > 1 ? `In a block ${axes.at(-2)} runs down and ${axes.at(-1)} to the right.` : `${axes[0]} runs to the right.`;
-      const parts = [`Equal number: same ${byWeight ? "weight" : "mean"}. The outlined cells share the picked one's.`, inside];
+      const parts = [`Equal number: same ${byWeight ? "weight" : state.center ? "mean" : "RMS"}. The outlined cells share the picked one's.`, inside];
       if (abridged.length) {
-        parts.push(`Abridged at the dots: drawn are ${abridged.map(([axis, some, all]) => `${some} of ${all} along ${axis}`).join(", ")}.`);
+        parts.push(`Abridged at the wider gaps: drawn are ${abridged.map(([axis, some, all]) => `${some} of ${all} along ${axis}`).join(", ")}.`);
       }
       return parts.join(" ");
     }
@@ -440,9 +453,11 @@ export default {
     );
     view.watch(NAMES, () => {
       const settled = settle(rawState(), state);
-      if (settled.problem) hint = settled.problem;
+      if (JSON.stringify(settled.state) === JSON.stringify(state)) return; // our own change
+      hint = settled.problem;
       show(settled.state);
     });
+    paint();
     view.root.addEventListener("keydown", (event) => {
       if ((event.ctrlKey || event.metaKey) && event.key === "z" && event.target.tagName !== "INPUT") {
         event.preventDefault();

@@ -2,7 +2,6 @@
 
 import math
 import operator
-from typing import ClassVar
 
 import numpy as np
 from traitlets import Bool, Float, Int, TraitError, Tuple, Unicode, observe, validate
@@ -63,7 +62,7 @@ class AxisPicker(Widget):
         "cell",
     )
     parts = ("axis_facts.js",)
-    constants: ClassVar[dict] = {"LAYOUTS": _LAYOUTS, "MOST_VALUES": _MOST_VALUES}
+    constants = {"LAYOUTS": _LAYOUTS, "MOST_VALUES": _MOST_VALUES}
 
     pattern = Unicode().tag(sync=True)
     shape = Tuple().tag(sync=True)
@@ -247,9 +246,10 @@ def _default_shape(pattern, known):
 
 
 def _default_groups(pattern, shape):
-    """The most groups, up to 32, that leave more than one element in each."""
-    axis = _split_axis(pattern)
-    if axis is None:
-        return 1
+    """The most groups, up to 32, that leave more than one element in each.
+
+    Without a split, the number for when there will be one.
+    """
+    axis = _split_axis(pattern) or ("C" if "C" in pattern.axes else pattern.axes[-1])
     size = shape[pattern.axes.index(axis)]
     return max(n for n in range(1, 33) if size % n == 0 and (n < size or n == 1))

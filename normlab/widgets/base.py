@@ -4,7 +4,6 @@ import html
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import ClassVar
 
 import anywidget
 import traitlets
@@ -39,8 +38,8 @@ class Widget(anywidget.AnyWidget):
     stem = ""
     state = ()
     parts = ()
-    constants: ClassVar[dict] = {}
-    by_stem: ClassVar[dict] = {}
+    constants = {}
+    by_stem = {}
 
     error = traitlets.Unicode(help="Why the last change was refused.").tag(sync=True)
 

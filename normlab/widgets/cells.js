@@ -2,7 +2,7 @@
 // coloured, and how pointer and keyboard reach them.
 
 const GAPS = [1, 9, 26]; // between cells, between blocks of cells, between outer blocks
-const SKIP = 10; // more room where an abridged axis leaves indices out
+const SKIPS = [6, 16, 30]; // the same, where an abridged axis leaves indices out
 const HEAD = 15; // height of a row of indices above the blocks
 const SIDE = 32; // width of a column of indices left of them
 const LARGEST = 26; // side of a cell, at most
@@ -73,14 +73,11 @@ function track(shown, axes, size) {
     let start = 0;
     shown[axis].forEach((index, k) => {
       const skipped = k > 0 && index !== shown[axis][k - 1] + 1;
-      if (k > 0) start += extent + GAPS[depth];
-      if (skipped) {
-        next.skips.push({ depth, at: start + (SKIP - GAPS[depth]) / 2 });
-        start += SKIP;
-      }
+      if (k > 0) start += extent + (skipped ? SKIPS : GAPS)[depth];
+      if (skipped && depth > 0) next.skips.push({ depth, at: start - SKIPS[depth] / 2 });
       positions.forEach(([at, offset]) => next.positions.push([{ ...at, [axis]: index }, start + offset]));
       heads.forEach((head) => next.heads.push({ ...head, start: head.start + start }));
-      if (k === 0) next.skips.push(...skips);
+      skips.forEach((skip) => next.skips.push({ ...skip, at: skip.at + start }));
       if (depth > 0) next.heads.push({ axis, index, depth, start, extent });
     });
     extent += start;
@@ -163,8 +160,8 @@ export function openCells({ onPoint, onPick }) {
       return extent >= 10 && text(x, head + 5 + start + extent / 2, `${axes[axis]} ${index}`, "start");
     });
     const dots = [
-      ...right.skips.map(({ at }) => text(side + 1 + at, head + down.extent / 2, "⋯")),
-      ...down.skips.map(({ at }) => text(side + right.extent / 2, head + 5 + at, "⋮")),
+      ...right.skips.map(({ depth, at }) => text(side + 1 + at, HEAD * (deepest(right.heads) - depth) + 12, "⋯")),
+      ...down.skips.map(({ depth, at }) => text(SIDE * (deepest(down.heads) - depth) + 10, head + 5 + at, "⋮")),
     ];
     return [...above, ...left, ...dots].filter(Boolean);
   }

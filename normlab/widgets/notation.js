@@ -357,7 +357,8 @@ function fit(pattern, shape, groups) {
       fail(`the number of groups ${pattern.groups} is missing.`, ...spans[i], fix);
     }
     if (groups === 0 || size % groups) {
-      const fix = `${pattern.groups} = ${nearestDivisors(size, groups).join(" or ")} would fit.`;
+      const nearest = divisorsNear(size, groups).slice(0, 2).sort((a, b) => a - b);
+      const fix = `${pattern.groups} = ${nearest.join(" or ")} would fit.`;
       fail(`${dim.axis} has ${size} elements, which ${groups} groups do not divide.`, ...spans[i], fix);
     }
     return dim.label.includes("/") ? size / groups : groups;
@@ -370,10 +371,10 @@ export function divisors(size) {
   return found.length ? found : [1];
 }
 
-/** The two divisors nearest to a number of groups, smallest first. */
-export function nearestDivisors(size, groups) {
+/** The divisors of a size, those nearest to a number of groups first. */
+export function divisorsNear(size, groups) {
   const byDistance = (a, b) => Math.abs(a - groups) - Math.abs(b - groups) || a - b;
-  return divisors(size).sort(byDistance).slice(0, 2).sort((a, b) => a - b);
+  return divisors(size).sort(byDistance);
 }
 
 /** What one step along a dimension is called; null when its name says nothing. */
@@ -389,13 +390,21 @@ export function word(dim, pattern) {
 /** BatchNorm for BatchNorm2d. */
 export const normOf = (row) => row.name.replace(/\dd$/, "");
 
+// Rows are asked for at every change, and parsed once.
+const parsedRows = new Map();
+
+export function patternOf(row) {
+  if (!parsedRows.has(row)) parsedRows.set(row, parse(row.statistics));
+  return parsedRows.get(row);
+}
+
 const ANY_RANK = { LayerNorm: /^k*r+$/, RMSNorm: /^k*r+$/, GroupNorm: /^kgr*$/ };
 
 function fits(row, pattern) {
   const known = ANY_RANK[normOf(row)];
   const form = formOf(pattern);
   if (known) return known.test(form);
-  return !pattern.axes.includes("...") && form === formOf(parse(row.statistics));
+  return !pattern.axes.includes("...") && form === formOf(patternOf(row));
 }
 
 function formOf(pattern) {
@@ -418,7 +427,7 @@ function parametersIn(row, pattern) {
 
 function namesShared(row, pattern) {
   const text = (dim) => JSON.stringify([dim.label, dim.axis, dim.reduced]);
-  const own = new Set(parse(row.statistics).dims.map(text));
+  const own = new Set(patternOf(row).dims.map(text));
   return pattern.dims.filter((dim) => own.has(text(dim))).length;
 }
 

@@ -6,7 +6,7 @@ from itertools import product
 
 # The light colours of base.css, which are readable on dark pages too.
 _COLOURS = ("#6fa8dc #f2a65a #7cc48d #e58bb1 #d9cb5a #a99be0 #6fcbd1 #c4a58a").split()
-_MOST_CELLS = 400
+_MOST_CELLS = 1000
 _CELL = 10
 _GAPS = (1, 7, 18)
 
@@ -14,8 +14,8 @@ _GAPS = (1, 7, 18)
 def still(sets, label):
     """An SVG in which the cells of `sets` have the colour of their set.
 
-    Of a large tensor the first cells along each axis are drawn; `label` is what a
-    screen reader says.
+    Of a large tensor the first cells along each axis are drawn, and a line says so;
+    `label` is what a screen reader says.
     """
     counts = list(sets.shape)
     while math.prod(counts) > _MOST_CELLS:
@@ -32,11 +32,17 @@ def still(sets, label):
         _CELL + sum((n - 1) * step for n, step in zip(counts, steps, strict=True))
         for steps in strides
     )
+    left_out = [
+        f"{some} of {size} along {html.escape(name)}"
+        for name, some, size in zip(sets.axes, counts, sets.shape, strict=True)
+        if some < size
+    ]
+    note = f"<p>Drawn: the first {', '.join(left_out)}.</p>" if left_out else ""
     drawn = "".join(f'<path fill="{c}" d="{d}"/>' for c, d in paths.items() if d)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" '
         f'height="{height}" viewBox="0 0 {width} {height}" style="max-width: 100%; '
-        f'height: auto" aria-label="{html.escape(label)}">{drawn}</svg>'
+        f'height: auto" aria-label="{html.escape(label)}">{drawn}</svg>{note}'
     )
 
 
