@@ -20,6 +20,7 @@ _HOME = {
     "modules": "BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d "
     "InstanceNorm2d InstanceNorm3d LayerNorm RMSNorm",
     "norm": "Norm",
+    "sync": "SyncBatchNorm",
     "widgets": "AxisPicker",
 }
 _MODULE_OF = {name: home for home, names in _HOME.items() for name in names.split()}
