@@ -53,8 +53,21 @@ def compute_dtype(dtype):
 def prepare(input, keep_channels_last=True):
     """The input in its compute dtype; contiguous or, where torch keeps it, NHWC."""
     x = input.to(compute_dtype(input.dtype))
-    nhwc = x.dim() in (4, 5) and x.movedim(1, -1).is_contiguous()
-    return x if keep_channels_last and nhwc else x.contiguous()
+    if keep_channels_last and _is_channels_last(x):
+        return x.movedim(1, -1).contiguous().movedim(-1, 1)
+    return x.contiguous()
+
+
+def _is_channels_last(x):
+    """Whether memory runs through the channels first, then the positions."""
+    if x.dim() not in (4, 5):
+        return False
+    step = 1
+    for axis in (1, *range(x.dim() - 1, 1, -1), 0):
+        if x.stride(axis) < step:
+            return False
+        step = x.stride(axis) * x.shape[axis]
+    return True
 
 
 def per_channel(tensor, x):
