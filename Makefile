@@ -24,12 +24,12 @@ lab: $(STAMP) ## open the course in JupyterLab (JUPYTER_ARGS=... passes options 
 test: $(STAMP) lint browser ## prove everything: style, units, examples, notebooks, browser
 	$(RUN) pytest tests normlab notebooks -m "not browser" \
 	    --nbval --nbval-current-env --nbval-cell-timeout=120 \
-	    -n 2 --dist loadgroup --cov=normlab --cov-report=term-missing:skip-covered \
+	    -n 2 --dist loadfile --cov=normlab --cov-report=term-missing:skip-covered \
 	    --cov-fail-under=98
 	$(RUN) pytest tests/browser -m browser
 
 unit: $(STAMP) ## run the fast tests and the examples in docstrings
-	$(RUN) pytest tests normlab -m "not browser and not slow" -n 2
+	$(RUN) pytest tests normlab -m "not browser and not slow" -n 2 --dist loadfile
 
 lint: $(STAMP) ## check style and format, notebooks included
 	$(RUN) ruff check

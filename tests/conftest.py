@@ -9,9 +9,21 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Keep the cells of a notebook on one worker; the other tests go anywhere."""
-    for item in items:
-        if item.path.suffix == ".ipynb":
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With ``--dist loadfile``, spread the slow tests that run a notebook as a whole.
+
+    A file's tests stay on one worker: the cells of a notebook share a kernel. But the
+    notebooks that ``test_notebooks.py`` runs have nothing to do with each other.
+    """
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            if "::test_each_cell_may_run_twice[" in nodeid:
+                return nodeid
+            return super()._split_scope(nodeid)
+
+    return Scheduling(config, log)
