@@ -12,10 +12,21 @@ import numpy as np
 import pytest
 
 from normlab import axes
-from normlab.diagrams import draw_sets
-from normlab.diagrams.layout import LEFT_OUT, few, form_of, lay_out
+from normlab.diagrams import (
+    draw_comparison,
+    draw_flow,
+    draw_images,
+    draw_lines,
+    draw_sets,
+    draw_values,
+)
+from normlab.diagrams.alt import register
+from normlab.diagrams.comparison import norms_on
+from normlab.diagrams.layout import LEFT_OUT, few, form_of, lay_out, sheet_starts
+from normlab.diagrams.picture import BETWEEN, SLANT, lit
 from normlab.diagrams.sets import SetsPicture
 from normlab.diagrams.style import THEMES
+from normlab.diagrams.values import heat, readable_on
 
 PATTERNS = [
     ("[D]", (5,), {}),
@@ -129,9 +140,10 @@ def test_touching_cells_are_one_set_and_sets_are_apart():
     [
         (4, 6, 0, [0, 1, 2, 3]),
         (6, 6, 0, [0, 1, 2, 3, 4, 5]),
-        (9, 4, 0, [0, 1, 2, 8]),
-        (9, 4, 5, [0, 1, 5, 8]),
-        (9, 4, 8, [0, 1, 2, 8]),
+        (9, 4, 0, [0, 1, 8]),
+        (9, 4, 5, [0, 5, 8]),
+        (9, 7, 8, [0, 1, 2, 3, 8]),
+        (9, 7, 6, [0, 1, 2, 6, 8]),
         (1, 1, 0, [0]),
     ],
 )
@@ -142,11 +154,11 @@ def test_few_takes_the_first_the_wanted_and_the_last(size, limit, wanted, shown)
 def test_a_large_tensor_is_abridged_and_says_so():
     ax = draw_sets("N (G [C/G]) [H W]", (64, 256, 56, 56), G=32)
     words = [text.get_text() for text in ax.texts]
-    said = "Drawn: 4 of 64 N, 7 of 3136 H·W, 9 of 256 C; dots stand for the rest."
+    said = "Drawn: 3 of 64 N, 7 of 3136 H·W, 9 of 256 C; dots stand for the rest."
     assert said in words
     assert "25088 values share each mean: 8 channels × 56 × 56 positions;" in words
-    assert "Drawn are 4 of 64 N, 7 of 3136 H·W, 9 of 256 C." in ax.get_label()
-    assert {"0", "1", "2", "63"} <= set(words)
+    assert "Drawn are 3 of 64 N, 7 of 3136 H·W, 9 of 256 C." in ax.get_label()
+    assert {"0", "1", "63"} <= set(words)
 
 
 def test_the_picked_set_is_always_drawn():
@@ -165,3 +177,568 @@ def test_vector_output_is_small_and_has_no_image():
     svg = out.getvalue().decode()
     assert "<image" not in svg
     assert len(svg) < 250_000
+
+
+# ------------------------------------------------------------------ words
+
+
+def words_of(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_the_picture_says_in_words_what_is_kept_and_what_is_averaged():
+    words = words_of(draw_sets("N (G [C/G]) [H W]", (4, 8, 5, 5), G=4))
+    assert {"(G [C/G]) = 4 × 2", "G kept, C/G averaged"} <= set(words)
+    assert {"[H W] = 5 × 5", "averaged"} <= set(words)
+    assert {"N = 4", "kept", "GroupNorm(4, 8)", "N (G [C/G]) [H W]"} <= set(words)
+    assert "set 0: N = 0, G = 0" in words
+    assert "the other 15 sets, each with a mean of its own" in words
+    assert "weight and bias: shape (8,), one for each C" in words
+    i = words.index("50 values share each mean: 2 channels × 5 × 5 positions;")
+    assert words[i + 1] == "16 means in all."
+
+
+@pytest.mark.parametrize(
+    ("pattern", "how", "title", "parameters"),
+    [
+        ("N C [H W]", {}, "InstanceNorm2d(6)", "(6,), one for each C, off by default"),
+        ("N C [H W]", {"parameters": ""}, "InstanceNorm2d(6)", None),
+        ("N C [H W]", {"parameters": "C"}, "InstanceNorm2d(6, affine=True)", "(6,)"),
+        (
+            "N [C H W]",
+            {"center": False},
+            "RMSNorm((6, 2, 2))",
+            "(no bias): shape (6, 2",
+        ),
+        ("N [C] H W", {}, "No built-in layer does this", None),
+        ("N [C] H W", {"parameters": "C"}, "No built-in layer does this", "(6,), one"),
+    ],
+)
+def test_title_and_parameters_come_from_the_layers(pattern, how, title, parameters):
+    ax = draw_sets(pattern, (2, 6, 2, 2), **how)
+    words = " ".join(words_of(ax))
+    assert f" {title} " in words
+    if parameters is None:
+        assert "no weight and no bias" in words
+        assert "No weight and no bias." in ax.get_label()
+    else:
+        assert parameters in words.replace("weight (no bias)", "(no bias)")
+
+
+def test_one_set_alone_is_named_so():
+    ax = draw_sets("[N C]", (2, 3))
+    assert "set 0: all values" in words_of(ax)
+    assert not any("the other" in text for text in words_of(ax))
+    assert "the other set with a mean of its own" in words_of(
+        draw_sets("N [D]", (2, 3))
+    )
+
+
+def test_root_mean_square_is_called_by_its_name():
+    ax = draw_sets("N L [D]", (2, 3, 4), center=False)
+    said = "the other 5 sets, each with a root mean square of its own"
+    assert said in " ".join(words_of(ax))
+    assert "4 values share each root mean square: 4 features" in ax.get_label()
+
+
+def test_the_alt_text_is_the_whole_picture_in_words():
+    ax = draw_sets("[N] C [L]", (3, 4, 6), pick=2)
+    assert ax.figure.get_label() == (
+        "BatchNorm1d(4) on a tensor (N, C, L) = (3, 4, 6), pattern [N] C [L]. "
+        "18 values share each mean: 3 samples x 6 positions; 4 means in all. "
+        "Kept: C; averaged over: N, L. Drawn as sheets, one for each N, C down and L "
+        "across, coloured by set; picked out is set 2: C = 2. "
+        "Weight and bias: shape (4,), one for each C."
+    )
+
+
+def test_two_pictures_on_one_figure_both_speak():
+    figure, (one, two) = plt.subplots(1, 2)
+    draw_sets("[N] C", (2, 3), ax=one)
+    draw_sets("N [D]", (2, 3), ax=two)
+    assert figure.get_label() == f"{one.get_label()} {two.get_label()}"
+    assert "BatchNorm1d(3)" in figure.get_label()
+    assert "LayerNorm(3)" in figure.get_label()
+
+
+# ------------------------------------------------------------------ place
+
+
+def overlapping(texts):
+    boxes = [(text.text, *text.box) for text in texts]
+    return [
+        (a[0], b[0])
+        for a, b in itertools.combinations(boxes, 2)
+        if min(a[3], b[3]) - max(a[1], b[1]) > 0.005
+        and min(a[4], b[4]) - max(a[2], b[2]) > 0.02
+    ]
+
+
+LARGE = [
+    ("N (G [C/G]) [H W]", (64, 256, 56, 56), {"G": 32}),
+    ("[N] C [H W]", (64, 32, 9, 9), {}),
+    ("N C H W", (30, 40, 50, 60), {}),
+    ("[N] C [L]", (64, 6, 9), {}),
+    ("N L [D]", (16, 256, 768), {}),
+    ("[N] C", (1000, 1000), {}),
+    ("[D]", (4096,), {}),
+]
+
+
+@pytest.mark.parametrize(("pattern", "shape", "sizes"), PATTERNS + LARGE)
+def test_no_text_covers_another(pattern, shape, sizes):
+    made = picture(pattern, shape, **sizes)
+    assert overlapping(made.card.texts) == []
+
+
+@pytest.mark.parametrize(("pattern", "shape", "sizes"), PATTERNS + LARGE)
+def test_everything_is_inside_the_figure_and_fits_a_notebook(pattern, shape, sizes):
+    ax = draw_sets(pattern, shape, **sizes)
+    figure = ax.figure
+    whole = figure.bbox
+    for text in ax.texts:
+        box = text.get_window_extent()
+        assert box.x0 >= whole.x0
+        assert box.x1 <= whole.x1
+        assert box.y0 >= whole.y0
+        assert box.y1 <= whole.y1
+    assert max(figure.get_size_inches()) <= 7.2
+
+
+def test_a_large_tensor_takes_no_more_shapes_than_a_small_one():
+    counts = [
+        len(draw_sets("[N] C [H W]", shape).collections[0].get_paths())
+        for shape in ((4, 9, 3, 3), (64, 256, 56, 56), (10**6, 10**6, 10**6, 10**6))
+    ]
+    assert max(counts) <= 1100
+
+
+def test_the_cube_has_as_many_faces_as_can_be_seen():
+    # 2 x 3 x 4 cells in one block: 3 x 4 in front, 2 x 3 on top, 2 x 4 at the side.
+    made = picture("[N C H W]", (2, 3, 2, 2))
+    assert [len(face.cells) for face in made.faces] == [8, 6, 12]
+    # Two such samples apart: each shows its three sides.
+    made = picture("N [C H W]", (2, 3, 2, 2))
+    assert [len(face.cells) for face in made.faces] == [4, 3, 12] * 2
+    assert [face.set_id for face in made.faces] == [1, 1, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("pattern", "shape", "sizes"), PATTERNS)
+def test_each_cell_stands_where_its_position_says(pattern, shape, sizes):
+    made = picture(pattern, shape, **sizes)
+    depth, _, across = made.lines
+    for face in made.faces:
+        n, v, c = (line.at[face.cells[:, i]] for i, line in enumerate(made.lines))
+        if made.form != "cube":
+            n = sheet_starts(depth, across.length, BETWEEN)[face.cells[:, 0]]
+            x, y = n + c, -v - 1
+        else:
+            # The side begins at the right edge of its cell, the top at the upper one.
+            x = n * SLANT[0] + c + (face.side == "side")
+            y = n * SLANT[1] - v - 1 + (face.side == "top")
+        assert face.corners[:, 0] == pytest.approx(np.stack([x, y], 1))
+
+
+def test_nearer_faces_come_later():
+    made = picture("N C [H W]", (2, 3, 2, 2))
+    order = [face.set_id for face in made.faces if face.side == "front"]
+    assert order == [3, 4, 5, 0, 1, 2]
+
+
+# ------------------------------------------------------------------ good manners
+
+
+def test_settings_and_figures_of_the_user_are_left_alone():
+    mine = plt.figure()
+    settings = dict(matplotlib.rcParams)
+    draw_sets("N [D]", (2, 3))
+    draw_flow()
+    draw_lines({"a": [1, 2]})
+    assert dict(matplotlib.rcParams) == settings
+    assert plt.fignum_exists(mine.number)
+
+
+def test_axes_given_are_drawn_on_and_returned():
+    figure, ax = plt.subplots(figsize=(3, 2))
+    before = plt.get_fignums()
+    assert draw_sets("N [D]", (2, 3), ax=ax) is ax
+    assert draw_flow(ax=ax) is ax
+    assert draw_values([[1.0, 2.0]], [[-1.0, 1.0]], "N [D]", ax=ax) is ax
+    assert draw_lines({"a": [1, 2]}, ax=ax) is ax
+    assert plt.get_fignums() == before
+    figure.canvas.draw()
+
+
+def test_a_picture_on_smaller_axes_shrinks_with_its_text():
+    card = draw_sets("N [D]", (2, 3))
+    width, height = card.figure.get_size_inches()
+    _, ax = plt.subplots(figsize=(width / 2, height / 2))
+    ax.set_position((0, 0, 1, 1))
+    draw_sets("N [D]", (2, 3), ax=ax)
+    assert card.texts[0].get_size() == 10
+    assert ax.texts[0].get_size() == pytest.approx(5)
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "sentence"),
+    [
+        (
+            lambda: draw_sets("N [D", (2, 3)),
+            axes.PatternError,
+            r"pattern: this \[ is never closed",
+        ),
+        (
+            lambda: draw_sets("N [D]", (2, 3, 4)),
+            axes.ShapeError,
+            r"names 2 axes, but the shape \(2, 3, 4\) has 3",
+        ),
+        (
+            lambda: draw_sets("N [D]", (0, 3)),
+            axes.ShapeError,
+            r"a tensor of shape \(0, 3\) has no elements to draw. Give every axis",
+        ),
+        (
+            lambda: draw_sets("N [D]", (2, 3), pick=2),
+            ValueError,
+            r"pick=2 is not the number of a set; there are 2, from 0 to 1",
+        ),
+        (
+            lambda: draw_sets("N [D]", (2, 3), pick=0.5),
+            ValueError,
+            r"pick=0.5 is not the number of a set",
+        ),
+        (
+            lambda: draw_sets("N [D]", (2, 3), theme="sepia"),
+            ValueError,
+            r"theme: 'light' or 'dark' is expected, not 'sepia'",
+        ),
+        (
+            lambda: draw_values([1.0], [1.0, 2.0], "[D]"),
+            ValueError,
+            r"before has shape \(1,\), but after \(2,\); pass the input and the output",
+        ),
+        (
+            lambda: draw_comparison((8,)),
+            axes.ShapeError,
+            r"a tensor of 1 axes is in no row of axes.LAYERS; give a shape of 2 to 5",
+        ),
+        (
+            lambda: draw_comparison((4, 9, 5, 5), G=4),
+            axes.ShapeError,
+            r"C has 9 elements, which 4 groups do not divide",
+        ),
+        (lambda: draw_lines({}), ValueError, r"1 to 5 series are expected, not 0"),
+        (
+            lambda: draw_lines({"a": [1, 2]}, x=[1, 2, 3]),
+            ValueError,
+            r"'a' has shape \(2,\), but there are 3 places on the x axis",
+        ),
+        (
+            lambda: draw_images([], []),
+            ValueError,
+            r"0 images and 0 titles; give at least one image",
+        ),
+    ],
+)
+def test_errors_say_what_was_expected_and_leave_no_figure(draw, error, sentence):
+    with pytest.raises(error, match=sentence):
+        draw()
+    assert plt.get_fignums() == []
+
+
+# ------------------------------------------------------------------ comparison
+
+
+def test_the_comparison_takes_the_norms_from_the_table_of_layers():
+    drawn = draw_comparison((4, 8, 5, 5), G=4)
+    patterns = [words_of(ax) for ax in drawn]
+    four = {row.norm: row for row in axes.LAYERS if len(row.pattern.axes) == 4}
+    for (norm, row), words in zip(four.items(), patterns, strict=False):
+        assert any(text.startswith(norm) for text in words)
+        assert row.statistics in words
+    assert len(drawn) == len({row.norm for row in axes.LAYERS}) == 5
+    said = [next(w for w in words if "share each" in w) for words in patterns]
+    assert said == [
+        "100 values share each mean",
+        "200 values share each mean",
+        "25 values share each mean",
+        "50 values share each mean",
+        "200 values share each RMS",
+    ]
+    assert "4 RMS values in all" in patterns[-1]
+    assert "weight, bias: (8,) if wanted" in patterns[2]
+    assert "weight: (8, 5, 5)" in patterns[4]
+    assert drawn[0].figure.get_label().count("share each") == 5
+
+
+@pytest.mark.parametrize(
+    ("shape", "norms"), [((4, 6), 4), ((3, 6, 8), 5), ((2, 4, 2, 3, 3), 5)]
+)
+def test_the_comparison_draws_every_rank(shape, norms):
+    drawn = draw_comparison(shape, columns=1)
+    assert len(drawn) == norms
+    assert [len(norm) for norm in norms_on(len(shape))] == [3] * norms
+    place = [ax.get_position().x0 for ax in drawn]
+    assert place == pytest.approx([0] * norms)
+
+
+# ------------------------------------------------------------------ values
+
+
+def test_values_and_statistics_are_those_of_the_tensor():
+    before = np.array([[1.0, 2.0, 6.0], [4.0, 4.0, 4.0]])
+    after = np.array([[-0.93, -0.46, 1.39], [0.0, 0.0, -0.0001]])
+    words = words_of(draw_values(before, after, "N [D]"))
+    assert {"1.00", "2.00", "6.00", "−0.93", "1.39"} <= set(words)
+    row = words.index("0: N = 0")
+    # Mean 3; deviation sqrt((4 + 1 + 9) / 3) = 2.160.
+    assert words[row + 1 : row + 5] == ["3.00", "2.16", "0.00", "1.00"]
+    assert words[row + 5 :][:5] == ["1: N = 1", "4.00", "0.00", "0.00", "0.00"]
+
+
+def test_values_of_a_root_mean_square():
+    ax = draw_values([[3.0, 4.0]], [[0.85, 1.13]], "N [D]", center=False)
+    # sqrt((9 + 16) / 2) = 3.54
+    assert "root mean square 3.54, then root mean square 1.00" in ax.get_label()
+
+
+def test_each_cell_of_the_heatmap_stands_where_its_value_is():
+    values = np.arange(2 * 4 * 2 * 2.0).reshape(2, 4, 2, 2)
+    ax = draw_values(values, -values, "N (G [C/G]) [H W]", G=2)
+    shown = [t.get_text() for t in ax.texts]
+    numbers = [t for t in shown[: shown.index("after")] if t.endswith(".00")]
+    assert sorted(numbers) == sorted(
+        [f"{v:.2f}" for v in values.ravel()] + ["0.00", "31.00"]
+    )
+    position = {t.get_text(): t.get_position() for t in ax.texts[:60]}
+    # Channel 1 of sample 0 begins at 4, right of channel 0; its next row holds 5.
+    assert position["5.00"][0] == pytest.approx(position["4.00"][0])
+    assert position["5.00"][1] < position["4.00"][1]
+    assert position["4.00"][0] > position["1.00"][0]
+
+
+def test_many_values_are_told_by_colour_alone_and_many_sets_are_counted():
+    values = np.random.default_rng(0).normal(size=(16, 32, 4, 4))
+    ax = draw_values(values, values, "[N] C [H W]", pick=12)
+    words = words_of(ax)
+    assert "26 more sets are not listed." in words
+    assert "12: C = 12" in words
+    assert any(text.startswith("Drawn: 3 of 16 N") for text in words)
+    assert "26 more sets are not listed." in ax.get_label()
+
+
+def test_values_that_are_not_finite_have_a_colour_of_their_own():
+    ax = draw_values([[1.0, np.nan, np.inf]], [[np.nan] * 3], "N [D]")
+    assert words_of(ax).count("nan") >= 4
+    colours = {matplotlib.colors.to_hex(c) for c in ax.collections[0].get_facecolors()}
+    assert "#808080" in colours
+
+
+def test_tensors_are_taken_as_they_are():
+    import torch
+
+    x = torch.tensor([[1.0, 3.0]], dtype=torch.bfloat16, requires_grad=True)
+    words = words_of(draw_values(x, x - 2, "N [D]"))
+    assert {"1.00", "3.00", "−1.00"} <= set(words)
+
+
+# ------------------------------------------------------------------ flow and charts
+
+
+def test_the_flow_tells_what_is_read_and_what_is_written():
+    ax = draw_flow()
+    words = words_of(ax)
+    train, evaluate = (
+        words[: words.index("eval(): statistics of the buffers")],
+        words[words.index("eval(): statistics of the buffers") :],
+    )
+    for half in (train, evaluate):
+        assert {"running_mean", "running_var", "weight", "bias"} <= set(half)
+        assert "(x − mean) / √(var + eps)" in half
+    assert {"mean, var of", "buffers: written,", "not read"} <= set(train)
+    assert {"buffers: read,", "not written"} <= set(evaluate)
+    assert "mean, var of" not in evaluate
+    assert "In train, mean and variance of the batch normalize" in ax.get_label()
+
+
+def test_lines_differ_by_marker_dash_and_colour():
+    names = "abcde"
+    ax = draw_lines({name: [0, i] for i, name in enumerate(names)}, title="Five")
+    looks = [(x.get_color(), x.get_marker(), x.get_linestyle()) for x in ax.lines]
+    for part in zip(*looks, strict=True):
+        assert len(set(part)) >= 4
+    assert len(set(looks)) == 5
+    assert [line.get_ydata().tolist() for line in ax.lines][3] == [0, 3]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == list(names)
+    assert ax.get_label().startswith("Five. Line chart of values against position. a:")
+
+
+def test_names_on_the_x_axis_are_spread_evenly():
+    ax = draw_lines({"error": [3, 2, 1]}, x=["32", "8", "2"], xlabel="images")
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["32", "8", "2"]
+    assert ax.lines[0].get_xdata().tolist() == [0, 1, 2]
+
+
+def test_images_share_one_scale_and_keep_their_values():
+    dark, light = np.zeros((2, 3)), np.full((2, 3), 9.0)
+    drawn = draw_images([dark, light, np.zeros((2, 3, 3))], columns=2)
+    assert [ax.get_title() for ax in drawn] == ["0", "1", "2"]
+    assert drawn[0].images[0].get_clim() == drawn[1].images[0].get_clim() == (0.0, 9.0)
+    assert (drawn[1].images[0].get_array() == 9).all()
+    assert drawn[0].figure.get_label() == "Image: 0. Image: 1. Image: 2."
+
+
+# ------------------------------------------------------------------ alt text in Jupyter
+
+
+@pytest.fixture
+def shell(tmp_path):
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    # A shell that keeps no history, so that nothing is written to the user's home.
+    config = Config({"HistoryManager": {"enabled": False}})
+    return InteractiveShell(config=config, ipython_dir=str(tmp_path))
+
+
+def test_the_stored_text_of_a_figure_is_its_label(shell):
+    register(shell)
+    spoken = draw_sets("N [D]", (2, 3)).figure
+    data, _ = shell.display_formatter.format(spoken, include=["text/plain"])
+    assert data["text/plain"].startswith("LayerNorm(3) on a tensor (N, D) = (2, 3)")
+    silent = plt.figure()
+    data, _ = shell.display_formatter.format(silent, include=["text/plain"])
+    assert data["text/plain"] == str(silent)
+
+
+def test_importing_the_diagrams_inside_ipython_registers(shell, monkeypatch):
+    import IPython
+
+    monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
+    register()
+    figure = plt.figure()
+    figure.set_label("A line that rises.")
+    data, _ = shell.display_formatter.format(figure, include=["text/plain"])
+    assert data["text/plain"] == "A line that rises."
+
+
+def test_without_ipython_nothing_is_registered(monkeypatch):
+    import IPython
+
+    monkeypatch.setattr(IPython, "get_ipython", lambda: None)
+    assert register() is None
+
+
+# ------------------------------------------------------------------ legibility
+
+# Severity 1.0 of the model of Machado, Oliveira and Fernandes (2009), "A
+# Physiologically-based Model for Simulation of Color Vision Deficiency", on linear RGB.
+EYES = {
+    "all cones": np.eye(3),
+    "protanopia": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "deuteranopia": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "tritanopia": np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
+    "grey print": np.array([[0.2126, 0.7152, 0.0722]] * 3),
+}
+GREY = EYES["grey print"][0]
+
+
+def linear(colour):
+    """Linear RGB of a colour such as #b3390a (IEC 61966-2-1)."""
+    rgb = np.array(matplotlib.colors.to_rgb(colour))
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, two):
+    """WCAG 2 contrast ratio."""
+    low, high = sorted(float(GREY @ linear(colour)) for colour in (one, two))
+    return (high + 0.05) / (low + 0.05)
+
+
+def seen(colour, eye):
+    """CIE L*a*b* (D65) of a colour as that eye sees it."""
+    rgb = np.clip(EYES[eye] @ linear(colour), 0, 1)
+    to_xyz = [
+        [0.4124, 0.3576, 0.1805],
+        [0.2126, 0.7152, 0.0722],
+        [0.0193, 0.1192, 0.9505],
+    ]
+    xyz = np.array(to_xyz) @ rgb / (0.9505, 1, 1.089)
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def difference(one, two, eye):
+    return float(np.linalg.norm(seen(one, eye) - seen(two, eye)))
+
+
+def test_the_measures_themselves():
+    assert contrast("#ffffff", "#000000") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+    assert seen("#ffffff", "all cones") == pytest.approx([100, 0, 0], abs=0.05)
+    # Red and green of one lightness: far apart for most, close for deuteranopes.
+    assert difference("#c00000", "#5a7000", "all cones") > 60
+    assert difference("#c00000", "#5a7000", "deuteranopia") < 35
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_text_and_outlines_stand_out(theme):
+    for colour in (theme.ink, theme.quiet, theme.picked):
+        assert contrast(colour, theme.background) >= 4.5
+    for fill in (theme.parameter, theme.buffer):
+        assert contrast(theme.ink, fill) >= 4.5
+    assert contrast(theme.on_picked, theme.picked) >= 4.5
+    for tint in theme.tints:
+        # The outline of the picked set, and the dots, against any neighbour.
+        assert contrast(theme.ink, tint) >= 4.5
+        assert contrast(theme.line, tint) >= 2.8
+    assert contrast(theme.line, theme.background) >= 3
+    for colour in theme.series:
+        assert contrast(colour, theme.background) >= 3
+
+
+@pytest.mark.parametrize("eye", EYES)
+@pytest.mark.parametrize("side", ["front", "top", "side"])
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_sets_can_be_told_apart_by_every_eye(theme, side, eye):
+    tints = [lit(tint, side) for tint in theme.tints]
+    for tint in tints:
+        assert difference(lit(theme.picked, side), tint, eye) >= 20
+    for one, two in itertools.combinations(tints, 2):
+        assert difference(one, two, eye) >= 4.5
+    if eye != "grey print":  # in grey, lines have their markers and dashes
+        for one, two in itertools.combinations(theme.series, 2):
+            assert difference(one, two, eye) >= 12
+
+
+def test_touching_sets_never_have_one_tint():
+    for pattern, shape, sizes in PATTERNS:
+        made = picture(pattern, shape, **sizes)
+        for line, weight in zip(made.lines, (2, 1, 1), strict=True):
+            apart = np.flatnonzero(np.diff(line.ids))
+            step = np.diff(line.tints)[apart] * weight
+            assert (step % 4 != 0).all(), pattern
+
+
+@pytest.mark.parametrize("fraction", np.linspace(0, 1, 21))
+def test_numbers_can_be_read_on_every_colour_of_the_heatmap(fraction):
+    colour = heat(fraction)
+    assert contrast(readable_on(colour), colour) >= 4.5

@@ -105,12 +105,13 @@ class Line:
 
 
 def few(size, limit, wanted):
-    """At most `limit` positions of `size`: the first ones, `wanted`, and the last."""
+    """All positions up to `limit`; of more, the first ones, `wanted`, and the last."""
     if size <= limit:
         return np.arange(size)
-    chosen = {*range(limit - 1), size - 1}
+    count = max(limit - 2, min(limit, 3))  # worth the dots in place of the others
+    chosen = {*range(count - 1), size - 1}
     if wanted not in chosen:
-        chosen = {*range(limit - 2), wanted, size - 1}
+        chosen = {*range(count - 2), wanted, size - 1}
     return np.array(sorted(chosen))
 
 
@@ -172,14 +173,14 @@ def form_of(sets, small=False, flat=False):
     if len(axes) == 1:
         return "row", [(), (), axes], (1, 1, 14)
     if len(axes) == 2:
-        return "grid", [(), axes[:1], axes[1:]], (1, 6, 9 if small else 12)
+        return "grid", [(), axes[:1], axes[1:]], (1, 7, 9 if small else 12)
     across = axes[2] if len(axes) == 3 else "C" if "C" in axes[1:] else axes[1]
     rest = tuple(axis for axis in axes[1:] if axis != across)
     lines = [axes[:1], rest, (across,)]
     if len(axes) > 3 and not flat:
-        return "cube", lines, (4, 7, 9)
+        return "cube", lines, (4, 9, 9)
     samples = min(sets.shape[0], 4 if sets.sizes[across] <= 4 else 3)
-    rows, wide = (5, 12) if small else (6, 18)
+    rows, wide = (6, 15) if small else (7, 21)
     return "sheets", lines, (samples, rows, max(wide // 4, wide // samples))
 
 

@@ -60,26 +60,29 @@ class TensorPicture:
 
     def tensor(self):
         """The cells, and the name, size and role of every axis."""
+        self.cells()
         depth, down, across = self.lines
+        if self.form != "cube":
+            self._flat_rulers(0, (self.cell, self.cell))
+            return
+        right, low = across.length * self.cell, -down.length * self.cell
+        self._ruler(across, (0, low), (self.cell, 0), (0, -1))
+        self._ruler(down, (0, 0), (0, -self.cell), (-1, 0))
+        self._ruler(depth, (right, low), np.multiply(SLANT, self.cell), (1, 0))
+
+    def cells(self):
+        """The cells alone, each in the colour of its set."""
         if self.form == "cube":
-            self.faces = list(cube_faces(depth, down, across, SLANT))
+            self.faces = list(cube_faces(*self.lines, SLANT))
         else:
-            self.faces = list(sheet_faces(depth, down, across, BETWEEN))
+            self.faces = list(sheet_faces(*self.lines, BETWEEN))
         for face in self.faces:
             self._face(face)
-        if self.form == "cube":
-            right, low = across.length * self.cell, -down.length * self.cell
-            step = np.array(SLANT) * self.cell
-            self._ruler(across, (0, low), (self.cell, 0), (0, -1))
-            self._ruler(down, (0, 0), (0, -self.cell), (-1, 0))
-            self._ruler(depth, (right, low), step, (1, 0))
-        else:
-            self._flat_rulers(0, (self.cell, self.cell))
 
     def _face(self, face):
         theme, picked = self.theme, face.set_id == self.pick
         base = theme.picked if picked else theme.tints[face.tint]
-        colour = _lit(base, face.side)
+        colour = lit(base, face.side)
         corners = face.corners * self.cell
         shown = [line.shown[face.cells[:, i]] for i, line in enumerate(self.lines)]
         real = np.all(np.array(shown) != LEFT_OUT, axis=0)
@@ -206,7 +209,7 @@ class TensorPicture:
         self._axis_name(depth, (middle, above + 0.24), (0, 1))
 
 
-def _lit(colour, side):
+def lit(colour, side):
     """The colour in the light that falls on that side of a block."""
     if side == "front":
         return colour
