@@ -10,7 +10,7 @@ from normlab.diagrams.style import CELL, LINE_HEIGHT, MARGIN, Card, theme_named
 class Panel(SetsPicture):
     """One norm of a comparison: smaller cells, fewer words."""
 
-    cell = 0.64 * CELL
+    cell = 0.6 * CELL
     terse = True
 
     @property
@@ -124,22 +124,24 @@ def draw_comparison(shape, G=2, *, columns=3, theme="light"):
     cards = [panel.whole() for panel in panels]
     abridged = any(panel.omissions for panel in panels)
     cards.append(how_to_read(theme_named(theme), abridged))
-    boxes = np.array([card.box for card in cards])
-    width, height = (boxes[:, 2:] - boxes[:, :2]).max(0)
-    for card, (left, _, _, top) in zip(cards, boxes, strict=True):
-        card.frame = (left, top - height, left + width, top)
     columns = min(columns, len(cards))
-    rows = -(-len(cards) // columns)
-    cell = np.array((width + 2 * MARGIN, height + 2 * MARGIN))
-    whole = cell * (columns, rows)
-    figure = plt.figure(
-        figsize=whole, facecolor=panels[0].theme.background, layout="none"
-    )
+    places = [divmod(i, columns) for i in range(len(cards))]
+    boxes = np.array([card.box for card in cards])
+    heights, widths = np.zeros(places[-1][0] + 1), np.zeros(columns)
+    for (row, column), size in zip(places, boxes[:, 2:] - boxes[:, :2], strict=True):
+        widths[column] = max(widths[column], size[0] + 2 * MARGIN)
+        heights[row] = max(heights[row], size[1] + 2 * MARGIN)
+    whole = (widths.sum(), heights.sum())
+    back = panels[0].theme.background
+    figure = plt.figure(figsize=whole, facecolor=back, layout="none")
     drawn = np.empty(len(cards), dtype=object)
-    for i, card in enumerate(cards):
-        row, column = divmod(i, columns)
-        x, y = column * cell[0], whole[1] - (row + 1) * cell[1]
-        place = (x / whole[0], y / whole[1], 1 / columns, 1 / rows)
+    for i, ((row, column), card) in enumerate(zip(places, cards, strict=True)):
+        left, _, _, top = boxes[i]
+        width, height = widths[column], heights[row]
+        right, low = left + width - 2 * MARGIN, top - height + 2 * MARGIN
+        card.frame = (left, low, right, top)
+        x, y = widths[:column].sum(), whole[1] - heights[: row + 1].sum()
+        place = (x / whole[0], y / whole[1], width / whole[0], height / whole[1])
         alt = panels[i].alt if i < len(panels) else ""
         drawn[i] = card.draw(figure.add_axes(place), alt)
     return drawn[:-1]
