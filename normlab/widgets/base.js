@@ -65,13 +65,12 @@ export function openView({ model, el, name, label }) {
     notice.hidden = lines.length === 0;
     setText(notice, lines.join("\n"));
   }
-  // ipywidgets fires this when the connection to the kernel opens or closes; it marks
-  // the view after the listeners have run.
-  listen("comm_live_update", () => {
-    setTimeout(() => {
-      lost = root.closest(".jupyter-widgets-disconnected") !== null;
-      showNotice();
-    });
+  // ipywidgets fires this when the connection to the kernel opens or closes, with its
+  // view as `this`. (Its own mark on the element is lost: anywidget clears the view's
+  // listeners when it renders.)
+  listen("comm_live_update", function () {
+    lost = this?.model?.comm_live === false;
+    showNotice();
   });
   listen("change:error", showNotice);
   showNotice();
