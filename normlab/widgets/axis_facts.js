@@ -71,8 +71,15 @@ export function readPattern(text) {
   return pattern;
 }
 
-const startShape = (axes) =>
-  LAYOUTS.find(([names]) => names === axes.join(" "))?.[1] ?? axes.map(() => 4);
+// The sizes of the layout, or of the first layout that has an axis of that name, or 4.
+function startShape(axes) {
+  const same = LAYOUTS.find(([names]) => names === axes.join(" "));
+  if (same) return same[1];
+  return axes.map((axis) => {
+    const found = LAYOUTS.find(([names]) => names.split(" ").includes(axis));
+    return found ? found[1][found[0].split(" ").indexOf(axis)] : 4;
+  });
+}
 
 /** The most groups, up to 32, that leave more than one element in each. */
 const startGroups = (size) =>

@@ -238,11 +238,13 @@ def _split_axis(pattern):
 
 
 def _default_shape(pattern, known):
-    """A shape for these axes: known sizes by name, else the layout's, else 4."""
-    layouts = {names: sizes for names, sizes, _use in _LAYOUTS}
-    sizes = layouts.get(" ".join(pattern.axes), (4,) * len(pattern.axes))
-    pairs = zip(pattern.axes, sizes, strict=True)
-    return tuple(known.get(name, size) for name, size in pairs)
+    """A shape for these axes: known sizes by name, then those of the layouts, or 4."""
+    named = {}
+    for names, sizes, _use in _LAYOUTS:
+        named = dict(zip(names.split(), sizes, strict=True)) | named
+        if names.split() == list(pattern.axes):
+            known = dict(zip(pattern.axes, sizes, strict=True)) | known
+    return tuple((named | known).get(name, 4) for name in pattern.axes)
 
 
 def _default_groups(pattern, shape):
