@@ -16,7 +16,8 @@ _HOME = {
     "axes": "parse",
     "convert": "replace_norms",
     "devices": "device",
-    "diagrams": "draw_comparison draw_flow draw_images draw_lines draw_sets draw_values",
+    "diagrams": "draw_comparison draw_flow draw_images draw_lines draw_sets "
+    "draw_values",
     "modules": "BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d "
     "InstanceNorm2d InstanceNorm3d LayerNorm RMSNorm",
     "norm": "Norm",
