@@ -58,16 +58,21 @@ class Tracked(Affine):
         super().reset_parameters()
 
     def _next_momentum(self):
-        """Count this batch; the weight of its statistics in the running ones."""
+        """The weight of this batch in the running statistics."""
+        if self.momentum is not None:
+            return self.momentum
+        if self.running_mean is None or self.num_batches_tracked is None:
+            return 0.0
+        # 1/k for batch k makes the plain average of all batches. The factor stays a
+        # tensor, so that torch.compile captures it.
+        dtype = functional.compute_dtype(self.running_mean.dtype)
+        return 1 / (self.num_batches_tracked + 1).to(dtype)
+
+    def _count_batch(self):
+        """Count a batch that went through: one that raises leaves no trace."""
         if self.training and self.track_running_stats:
             if self.num_batches_tracked is not None:
                 self.num_batches_tracked.add_(1)
-                if self.momentum is None:
-                    # 1/k for batch k: the plain average of all batches. It stays a
-                    # tensor, so that torch.compile captures it.
-                    dtype = functional.compute_dtype(self.running_mean.dtype)
-                    return 1 / self.num_batches_tracked.to(dtype)
-        return 0.0 if self.momentum is None else self.momentum
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, *args):
         # checkpoints from before version 2 have no counter: keep the present one
@@ -133,7 +138,7 @@ class BatchNorm(PerChannel):
             _checks.batch_values(type(self).__name__, input, fix)
         # switched off later, the running statistics stay, but training leaves them be
         track = self.track_running_stats or not self.training
-        return functional.batch_norm(
+        output = functional.batch_norm(
             input,
             self.running_mean if track else None,
             self.running_var if track else None,
@@ -143,6 +148,8 @@ class BatchNorm(PerChannel):
             self._next_momentum(),
             self.eps,
         )
+        self._count_batch()
+        return output
 
 
 class InstanceNorm(PerChannel):

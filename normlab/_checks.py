@@ -51,7 +51,7 @@ def layer_norm(input, normalized_shape, weight, bias):
 def rms_norm(input, normalized_shape, weight):
     _trailing_axes("RMSNorm", input, normalized_shape, {"weight": weight})
     if not input.is_complex():  # torch's rms_norm is defined for complex numbers too
-        _floating("RMSNorm", input)
+        floating("RMSNorm", input)
 
 
 def group_norm(input, num_groups, weight, bias):
@@ -139,7 +139,7 @@ def _channels(layer, input):
         raise IndexError(_no_channels(layer, input))
 
 
-def _floating(layer, input):
+def floating(layer, input):
     if not input.is_floating_point():
         raise NotImplementedError(
             f"{layer}: the input must be a floating-point tensor, got {input.dtype} of "
@@ -199,7 +199,7 @@ def _transposed(input, size):
 
 def dtypes(layer, input, tensors):
     """All tensors in the input's dtype, or all in float32 beside a 16-bit input."""
-    _floating(layer, input)
+    floating(layer, input)
     given = {name: t.dtype for name, t in tensors.items() if t is not None}
     allowed = [input.dtype]
     if input.dtype in (torch.float16, torch.bfloat16):

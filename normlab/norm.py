@@ -1,5 +1,7 @@
 """The general layer: any statistics, any parameters, written as patterns."""
 
+import operator
+
 import torch
 
 from normlab import _checks, axes, functional
@@ -97,64 +99,57 @@ class Norm(Tracked):
         return tuple(known[name] for name in names)
 
     def forward(self, input):
-        sets = self.statistics.on(input.shape, **self.sizes)
+        # what self.statistics.on(...) does, in a form that torch.compile can follow:
+        # it makes a graph of its own for each shape
+        shape = tuple(operator.index(size) for size in input.shape)
+        sets = axes.Sets.of(self.statistics, shape, self.sizes)
         from_input = self.training or not self.track_running_stats
-        self._check(input, sets, from_input)
+        values = input.numel() // max(1, sets.num_sets)  # in each set
+        self._check(input, values, from_input)
         # an axis of 1 at the end: dims may then hold nothing else, and is never empty
         x = functional.prepare(input).reshape(*sets.split_shape, 1)
         dims = (*sets.reduced_dims, -1)
         if from_input:
             mean, centered, var = functional.statistics(x, dims, self.center)
-            if self.track_running_stats and x.numel():
-                self._update(mean, var, sets)
+            if self.track_running_stats:
+                self._update(mean, var, values)
         else:
-            kept = [1 if d.label == "N" else n for d, n in self._statistics_dims(sets)]
-            centered = x - self.running_mean.view(*kept, 1)
-            var = self.running_var.view(*kept, 1).to(x.dtype)
+            mean, var = (
+                _along(t, sets, lambda dim: not dim.reduced and dim.label != "N")
+                for t in (self.running_mean, self.running_var)
+            )
+            centered, var = x - mean, var.to(x.dtype)
         eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
-        weight, bias = (self._placed(t, sets) for t in (self.weight, self.bias))
+        weight, bias = (
+            _along(t, sets, lambda dim: dim.axis in self.parameter_axes)
+            for t in (self.weight, self.bias)
+        )
         y = functional.scale_and_shift(centered, var, eps, weight, bias)
         return y.reshape(input.shape).to(input.dtype)
 
-    def _check(self, input, sets, from_input):
-        concerned = self.track_running_stats or sets.reduces_batch
-        if from_input and concerned and sets.values_per_set == 1:
+    def _check(self, input, values, from_input):
+        concerned = self.track_running_stats or self.statistics.reduces_batch
+        if from_input and concerned and values == 1:
             raise ValueError(
                 f"Norm: '{self.statistics}' takes 1 value per set from the input "
                 f"{tuple(input.shape)}, and 1 value has no variance; use a larger "
                 "input, or eval mode with running statistics."
             )
+        _checks.floating("Norm", input)
         if self.center:  # the root mean square alone takes parameters of any dtype
             parameters = {"weight": self.weight, "bias": self.bias}
             running = {"running_mean": self.running_mean}
             _checks.dtypes("Norm", input, parameters | running)
 
-    def _statistics_dims(self, sets):
-        """Pairs (dimension of the split tensor, its size in the statistics)."""
-        return zip(sets.dims, sets.statistics_shape, strict=True)
-
-    def _update(self, mean, var, sets):
-        labels = [dim.label for dim in sets.dims]
-        if "N" in self.statistics.kept:
-            # each sample has statistics of its own: what is kept is their average
-            i = labels.index("N")
-            mean, var = mean.mean(i), var.mean(i)
-        functional.update_running(
-            self.running_mean,
-            self.running_var,
-            mean,
-            var,
-            sets.values_per_set,
-            self._next_momentum(),
-        )
-
-    def _placed(self, parameter, sets):
-        """A parameter, shaped to broadcast along its axes of the split tensor."""
-        if parameter is None:
-            return None
-        sized = zip(sets.dims, sets.split_shape, strict=True)
-        shape = [n if d.axis in self.parameter_axes else 1 for d, n in sized]
-        return parameter.view(*shape, 1)
+    def _update(self, mean, var, values):
+        if mean.numel() and values:
+            if "N" in self.statistics.kept:
+                # each sample has statistics of its own: their average is what is kept
+                i = [dim.label for dim in self.statistics.dims].index("N")
+                mean, var = mean.mean(i), var.mean(i)
+            pair = self.running_mean, self.running_var
+            functional.update_running(*pair, mean, var, values, self._next_momentum())
+        self._count_batch()
 
     def extra_repr(self):
         parameters = " ".join(self.parameter_axes) or None
@@ -163,3 +158,11 @@ class Norm(Tracked):
             f"center={self.center}, track_running_stats={self.track_running_stats}, "
             f"momentum={self.momentum}, eps={self.eps}"
         )
+
+
+def _along(tensor, sets, wanted):
+    """The tensor, shaped to broadcast along the wanted dimensions of a split input."""
+    if tensor is None:
+        return None
+    sized = zip(sets.dims, sets.split_shape, strict=True)
+    return tensor.view(*[size if wanted(dim) else 1 for dim, size in sized], 1)

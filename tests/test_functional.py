@@ -599,7 +599,8 @@ ERRORS = [
     # trailing axes: FR-032
     ("layer_norm", (ONE(2, 3, 4, 5), (3,)), RuntimeError,
      r"LayerNorm: the last axes are normalized, .* must end in normalized_shape "
-     r"\(3,\), got \(2, 3, 4, 5\); axis 1 has size 3, so perhaps pass x.movedim\(1, -1\)"),
+     r"\(3,\), got \(2, 3, 4, 5\); axis 1 has size 3, so perhaps pass "
+     r"x.movedim\(1, -1\)"),
     ("layer_norm", (X, (7,)), RuntimeError, r"must end in .* got \(4, 6, 5\)\.$"),
     ("layer_norm", (X, (2, 4, 6, 5)), RuntimeError, "must end in normalized_shape"),
     ("layer_norm", (X, ()), RuntimeError, r"one axis, got \(\); .* pass \(5,\)"),
