@@ -109,6 +109,12 @@ export function openCells({ onPoint, onPick }) {
   const outline = svgElement("path");
   const mark = svgElement("rect", { rx: 2 });
   const layers = { heads: layer("heads"), cells: layer("cells"), numbers: layer("numbers") };
+  // One path for each colour, bright or faint, whatever the number of cells: recolouring
+  // sixteen shapes is much faster than recolouring two thousand.
+  const paths = Array.from({ length: 16 }, (_, i) =>
+    svgElement("path", { class: `nl-set-${i % 8}${i < 8 ? "" : " nl-other"}` })
+  );
+  layers.cells.append(...paths);
   const svg = svgElement("svg", { "aria-hidden": "true" }, ...Object.values(layers));
   svg.append(layer("outline", outline), layer("mark", mark));
   const place = element("div", {
@@ -120,21 +126,18 @@ export function openCells({ onPoint, onPick }) {
 
   let plan = null;
   let planned = ""; // what the plan was made for
-  let rects = [];
-  let classes = [];
+  let squares = []; // the piece of path that draws each cell
+  let width = 0;
   let atPlace = new Map(); // which cell stands in a row and column
   let atCell = new Map();
   let latest = null;
 
-  function build({ axes, shape }, width) {
+  function build({ axes, shape }) {
     plan = arrange(shownIndices(shape), width);
     const { size, cells } = plan;
     svg.setAttribute("width", plan.width);
     svg.setAttribute("height", plan.height);
-    const rx = size > 8 ? 2 : 0;
-    rects = cells.map(({ x, y }) => svgElement("rect", { x, y, width: size, height: size, rx }));
-    classes = rects.map(() => "");
-    layers.cells.replaceChildren(...rects);
+    squares = cells.map(({ x, y }) => `M${x} ${y}h${size}v${size}h-${size}z`);
     layers.numbers.replaceChildren();
     layers.heads.replaceChildren(...headings(axes));
     atPlace = new Map(cells.map(({ row, column }, i) => [`${row},${column}`, i]));
@@ -168,18 +171,19 @@ export function openCells({ onPoint, onPick }) {
 
   function draw(next = latest) {
     latest = next;
-    const width = place.clientWidth;
     if (!width || !next) return; // not on the page yet: the observer below draws then
     const plannedNow = JSON.stringify([next.axes, next.shape, width]);
     if (plannedNow !== planned) {
-      build(next, width);
+      build(next);
       planned = plannedNow;
     }
     const sets = plan.cells.map(({ cell }) => next.setOf(cell));
+    const drawn = paths.map(() => "");
     sets.forEach((set, i) => {
-      const name = `nl-set-${next.colourOf(plan.cells[i].cell)}${set === next.set ? "" : " nl-other"}`;
-      if (classes[i] !== name) rects[i].setAttribute("class", (classes[i] = name));
+      const colour = next.colourOf(plan.cells[i].cell);
+      drawn[set === next.set ? colour : colour + 8] += squares[i];
     });
+    paths.forEach((path, i) => path.setAttribute("d", drawn[i]));
     outline.setAttribute("d", border(sets, next.set));
     writeNumbers(sets, next.set);
     const marked = plan.cells[atCell.get(next.cell.join())];
@@ -286,7 +290,11 @@ export function openCells({ onPoint, onPick }) {
     event.preventDefault();
     onPick(cell);
   });
-  const observer = new ResizeObserver(() => draw());
+  // The width is taken from the observer: asking the element would lay the page out anew.
+  const observer = new ResizeObserver(([{ contentRect }]) => {
+    width = Math.floor(contentRect.width);
+    draw();
+  });
   observer.observe(place);
   return { place, draw, close: () => observer.disconnect() };
 }

@@ -94,6 +94,10 @@ def open_widgets(pages, tmp_path):
         page.goto(file.as_uri() + hash)
         for i in range(len(widgets)):
             page.locator(".normlab-widget[data-mounted=yes]").nth(i).wait_for()
+        # Pictures are drawn when their width is known: a frame later.
+        page.evaluate(
+            "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+        )
         return page
 
     yield open_widgets
