@@ -1,0 +1,195 @@
+"""How long our norms take, and how much memory, against torch's own and a plain copy.
+
+The calls that are compared run in turns, so that a slow moment slows all of them, and
+each figure is the median of many. On one thread the processor's time is taken, which
+other programs on the machine change least; on all threads it is the clock's.
+"""
+
+import contextlib
+import ctypes
+import statistics
+import time
+
+import torch
+import torch.nn.functional as theirs
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import normlab.functional as ours
+
+IMAGES, TOKENS = (32, 64, 56, 56), (16, 256, 768)
+
+
+def batch_norm(library, x, weight, bias):
+    return library.batch_norm(x, None, None, weight, bias, training=True)
+
+
+def instance_norm(library, x, weight, bias):
+    return library.instance_norm(x, None, None, weight, bias)
+
+
+def group_norm(library, x, weight, bias):
+    return library.group_norm(x, 32, weight, bias)
+
+
+def layer_norm(library, x, weight, bias):
+    return library.layer_norm(x, weight.shape, weight, bias)
+
+
+def rms_norm(library, x, weight, bias):
+    return library.rms_norm(x, weight.shape, weight)
+
+
+CASES = [
+    ("BatchNorm", batch_norm, IMAGES),
+    ("InstanceNorm", instance_norm, IMAGES),
+    ("GroupNorm(32)", group_norm, IMAGES),
+    ("GroupNorm(32)", group_norm, TOKENS),
+    ("LayerNorm", layer_norm, TOKENS),
+    ("RMSNorm", rms_norm, TOKENS),
+]
+
+
+def forward(norm, library, *tensors):
+    """A call that runs the norm without recording gradients."""
+
+    def run():
+        with torch.no_grad():
+            return norm(library, *tensors)
+
+    return run
+
+
+def backward(norm, library, *tensors):
+    """A call that runs the norm and the gradients of input, weight and bias."""
+    tensors = [t.detach().clone().requires_grad_() for t in tensors]
+    gradient = torch.ones_like(tensors[0])
+
+    def run():
+        norm(library, *tensors).backward(gradient)
+        for t in tensors:
+            t.grad = None
+
+    return run
+
+
+def compiled(norm):
+    """The norm as torch.compile makes it: one kernel, or few."""
+    return torch.compile(norm, fullgraph=True)
+
+
+def measure(calls, rounds, clock):
+    """The median time of each call, all of them run in turns."""
+    times = {name: [] for name in calls}
+    for count in range(rounds + 3):
+        for name, call in calls.items():
+            start = clock()
+            call()
+            if count >= 3:  # the first rounds warm up
+                times[name].append(clock() - start)
+    return {name: statistics.median(spent) for name, spent in times.items()}
+
+
+class Held(TorchDispatchMode):
+    """Keep count of the memory that the tensors made meanwhile hold at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.storages, self.most = {}, 0
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        result = op(*args, **(kwargs or {}))
+        for tensor in torch.utils._pytree.tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                held = StorageWeakRef(storage), storage.nbytes()
+                self.storages[storage.data_ptr()] = held
+        live = [size for ref, size in self.storages.values() if not ref.expired()]
+        self.most = max(self.most, sum(live))
+        return result
+
+
+def peak_memory(call, x):
+    """The most memory that a call holds beyond its input, in sizes of the input."""
+    with Held() as held:
+        call()
+    return held.most / (x.numel() * x.element_size())
+
+
+def keep_freed_memory():
+    """Ask glibc to keep what is freed for the next call, as a running model does.
+
+    Otherwise each call here, whose every result is dropped at once, gives memory back
+    and gets it anew, page by page, and that is most of what a clock would see.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(-3, 2**25)  # M_MMAP_THRESHOLD: all tensors here come from the heap
+        mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD: the heap is not given back
+
+
+def tensors_for(norm, shape):
+    """Input, weight and bias of a case, drawn alike in every run."""
+    generator = torch.Generator().manual_seed(0)
+    channels = shape[-1] if norm in (layer_norm, rms_norm) else shape[1]
+    sizes = (shape, (channels,), (channels,))
+    return [torch.randn(size, generator=generator) for size in sizes]
+
+
+def row(name, norm, shape, threads, rounds):
+    """One row of the table: the times of torch, and ours against them."""
+    torch.set_num_threads(threads)
+    torch._dynamo.reset()
+    x, *parameters = tensors_for(norm, shape)
+    fast = compiled(norm)
+    clock = time.process_time if threads == 1 else time.perf_counter
+    forwards = {
+        "torch": forward(norm, theirs, x, *parameters),
+        "copy": x.clone,
+        "ours": forward(norm, ours, x, *parameters),
+        "compiled": forward(fast, ours, x, *parameters),
+    }
+    backwards = {
+        "torch": backward(norm, theirs, x, *parameters),
+        "ours": backward(norm, ours, x, *parameters),
+        "compiled": backward(fast, ours, x, *parameters),
+    }
+    one, both = (measure(calls, rounds, clock) for calls in (forwards, backwards))
+    memory = [peak_memory(backwards[key], x) for key in ("torch", "ours")]
+    return (
+        name,
+        "x".join(map(str, shape)),
+        str(threads),
+        f"{one['torch'] * 1000:.1f}",
+        f"{one['torch'] / one['copy']:.1f}",
+        f"{one['ours'] / one['copy']:.1f}",
+        *(f"{one[key] / one['torch']:.2f}" for key in ("ours", "compiled")),
+        *(f"{both[key] / both['torch']:.2f}" for key in ("ours", "compiled")),
+        *(f"{size:.1f}" for size in memory),
+    )
+
+
+HEADER = (
+    "norm",
+    "shape",
+    "threads",
+    "torch, ms",
+    "torch / copy",
+    "ours / copy",
+    "eager / torch",
+    "compiled / torch",
+    "with backward: eager / torch",
+    "compiled / torch",
+    "peak memory: torch",
+    "ours",
+)
+
+
+def table(rounds=41):
+    """Rows of texts, the header first. Memory is in sizes of the input."""
+    keep_freed_memory()
+    counts = sorted({1, torch.get_num_threads()})
+    return [
+        HEADER,
+        *(row(*case, threads, rounds) for threads in counts for case in CASES),
+    ]
