@@ -22,7 +22,7 @@ _HOME = {
     "InstanceNorm2d InstanceNorm3d LayerNorm RMSNorm",
     "norm": "Norm",
     "sync": "SyncBatchNorm",
-    "widgets": "AxisPicker",
+    "widgets": "AxisPicker BatchMates GroupWalk RunningStats",
 }
 _MODULE_OF = {name: home for home, names in _HOME.items() for name in names.split()}
 

@@ -29,5 +29,16 @@ User text goes into the page as text alone: `element(tag, properties, ...childre
 
 from normlab.widgets.axis_picker import AxisPicker
 from normlab.widgets.base import Widget, bundle, static_page
+from normlab.widgets.batch_mates import BatchMates
+from normlab.widgets.group_walk import GroupWalk
+from normlab.widgets.running_stats import RunningStats
 
-__all__ = ["AxisPicker", "Widget", "bundle", "static_page"]
+__all__ = [
+    "AxisPicker",
+    "BatchMates",
+    "GroupWalk",
+    "RunningStats",
+    "Widget",
+    "bundle",
+    "static_page",
+]

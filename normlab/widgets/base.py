@@ -28,7 +28,8 @@ class Widget(anywidget.AnyWidget):
 
     A subclass names its `stem` and the traits that make up its `state`, and says what
     stands in its place where no script runs: `sentence` and `picture`. `constants` are
-    what its script knows from Python and never changes; `parts` are more script files.
+    what its script knows from Python and never changes; `parts` are more script files,
+    `styles` more style sheets.
 
     A state that the validators refuse is never taken over: set from Python it raises
     `traitlets.TraitError`; coming from the page, it is answered with the reason
@@ -38,6 +39,7 @@ class Widget(anywidget.AnyWidget):
     stem = ""
     state = ()
     parts = ()
+    styles = ()
     constants = {}
     by_stem = {}
 
@@ -54,7 +56,8 @@ class Widget(anywidget.AnyWidget):
             shared = ("base.js", "notation.js", "cells.js")
             sources = map(_read, (*shared, *cls.parts, f"{cls.stem}.js"))
             cls._esm = "\n".join([*lines, *sources])
-            cls._css = _read("base.css") + _read(f"{cls.stem}.css")
+            sheets = ("base.css", *cls.styles, f"{cls.stem}.css")
+            cls._css = "\n".join(map(_read, sheets))
             Widget.by_stem[cls.stem] = cls
         super().__init_subclass__(**kwargs)
 
