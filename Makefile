@@ -21,7 +21,7 @@ help: ## list these commands
 lab: $(STAMP) ## open the course in JupyterLab (JUPYTER_ARGS=... passes options on)
 	$(RUN) jupyter lab $(ROOT) --LabApp.default_url=/lab/tree/$(FIRST) $(JUPYTER_ARGS)
 
-test: $(STAMP) lint browser ## prove everything: style, units, examples, notebooks, browser
+test: $(STAMP) lint browser ## prove everything: style, units, notebooks, browser
 	$(RUN) pytest tests normlab notebooks -m "not browser" \
 	    --nbval --nbval-current-env --nbval-cell-timeout=120 \
 	    -n 2 --dist loadfile --cov=normlab --cov-report=term-missing:skip-covered \
@@ -38,8 +38,8 @@ lint: $(STAMP) ## check style and format, notebooks included
 notebooks: $(STAMP) ## run every notebook, store its outputs, show time and memory
 	$(BIN)/python tools/notebooks.py
 
-bench: $(STAMP) ## measure our norms against PyTorch's
-	$(BIN)/python bench/bench.py
+bench: $(STAMP) browser ## measure our norms against PyTorch, diagrams, widgets
+	$(RUN) bench
 
 browser: $(STAMP) ## find a browser for the browser tests, or install one
 	$(BIN)/python tools/browser.py
