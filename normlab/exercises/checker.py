@@ -1,0 +1,378 @@
+"""The exercises: each holds its question, hints and solution, and checks an answer."""
+
+import dis
+import sys
+import sysconfig
+import traceback
+import types
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from normlab import axes
+from normlab.exercises import compare, limits, progress
+from normlab.exercises.results import Hint, Result, Solution, Text
+
+SECONDS = 10
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+class _Todo:
+    """Stands where an answer goes; so does ``...``."""
+
+    def __repr__(self):
+        return "todo"
+
+
+todo = _Todo()
+
+
+class Exercise:
+    """One exercise. Its kinds, below, differ in how they judge an answer.
+
+    `number` is chapter and place, ``"6.1"``; `question` and `hints` are texts in which
+    backticks mark code. `solution` is code that binds the answer to `name`, after the
+    code `given` in the notebook; `why` says why it is right. `wrong` lists pairs of an
+    answer that must be rejected and words that the message must then contain.
+    """
+
+    def __init__(
+        self, number, *, question, hints, solution, why="", wrong=(), name="answer",
+        given="",
+    ):  # fmt: skip
+        self.number, self.name, self.why, self.given = number, name, why, given
+        self.code = solution.strip("\n")
+        self.question = Text(question)
+        self.hints = tuple(hints)
+        self.wrong = tuple(wrong)
+        self._hints_given = 0
+
+    @property
+    def chapter(self):
+        """The number of the chapter it belongs to."""
+        return int(self.number.split(".")[0])
+
+    def __repr__(self):
+        return f"Exercise {self.number}\n\n{self.question}"
+
+    def _repr_markdown_(self):
+        return f"**Exercise {self.number}.** {self.question}"
+
+    def hint(self, index=None):
+        """The next hint, or, with an index from 1 on, that one."""
+        total = len(self.hints)
+        if index is None:
+            self._hints_given = min(self._hints_given + 1, total)
+            index = self._hints_given
+        index = max(1, min(index, total))
+        return Hint(self.number, index, total, self.hints[index - 1])
+
+    def solution(self):
+        """The solution, shown as a fold where there is HTML."""
+        return Solution(self.number, self.code, self.why)
+
+    def check(self, answer=..., *, seed=0, seconds=SECONDS):
+        """Judge an answer: a `Result`. Never raises, and ends in time.
+
+        An answer that was not begun (``...``, `todo`, a function without a body) is
+        not attempted. `seed` draws other numbers where the check draws any.
+        """
+        run = limits.run(lambda: self._outcome(answer, seed), seconds)
+        if run.state == "done":
+            outcome, message, facts = run.value
+        elif run.state == "raised":
+            outcome, message, facts = _explained(run.error)
+        else:
+            outcome, facts = "error", ()
+            message = "You interrupted the check."
+            if run.state == "late":
+                message = (
+                    f"Your code was still running after {seconds:g} seconds and was "
+                    "stopped. Is there a loop that never ends?"
+                )
+        if outcome == "correct":
+            progress.record(self.number)
+        printed = run.printed if outcome != "not attempted" else ""
+        return Result(self.number, outcome, message, tuple(facts), printed)
+
+    def _outcome(self, answer, seed):
+        if not_attempted(answer):
+            return "not attempted", *_NOT_ATTEMPTED
+        found = self._judge(answer, seed)
+        if found is None:
+            return "correct", self.why, ()
+        return ("wrong", *found) if len(found) == 2 else found
+
+    def _judge(self, answer, seed):
+        """None when right; else a sentence and facts, an outcome in front or not."""
+        raise NotImplementedError
+
+
+_NOT_ATTEMPTED = (
+    "Put your answer where `...` stands and run the cell again; "
+    "`.hint()` gives a first nudge.",
+    (),
+)
+
+
+class Value(Exercise):
+    """The answer is a value: a number, a shape, a text, True or False, numbers in a
+    list, array or tensor, or a dict, tuple or set of those.
+
+    `answer` decides what is compared and how: a whole number exactly, other numbers up
+    to `tolerance`, absolute and relative. `mistakes` pairs wrong values that tell what
+    went wrong with the sentence that says so.
+    """
+
+    def __init__(self, number, *, answer, tolerance=1e-3, mistakes=(), **texts):
+        texts.setdefault("solution", f"answer = {answer!r}")
+        super().__init__(number, **texts)
+        self.answer, self.tolerance = answer, tolerance
+        self.mistakes = tuple(mistakes)
+        self.wrong += self.mistakes
+
+    def _judge(self, answer, seed):
+        found = compare.difference(self.answer, answer, self.tolerance)
+        if found:
+            for value, sentence in self.mistakes:
+                if compare.difference(value, answer, self.tolerance) is None:
+                    return sentence, ()
+        return found
+
+
+class Choice(Exercise):
+    """The answer is the letter of an option, or the set of all letters that are right.
+
+    `options` pairs each letter with its text; `mistakes` says for each wrong option,
+    and where several are right for those too, what choosing (or leaving out) it misses.
+    """
+
+    def __init__(self, number, *, answer, options, mistakes, question, **texts):
+        listed = "\n".join(f"- **{key}**: {text}" for key, text in options.items())
+        texts.setdefault("solution", f"answer = {answer!r}")
+        super().__init__(number, question=f"{question}\n\n{listed}", **texts)
+        self.answer, self.options, self.mistakes = answer, options, mistakes
+        several = isinstance(answer, set)
+        for key, sentence in mistakes.items():
+            self.wrong += (({*answer} ^ {key} if several else key, sentence),)
+
+    def _judge(self, answer, seed):
+        several, letters = isinstance(self.answer, set), ", ".join(self.options)
+        if several and not isinstance(answer, set | frozenset | list | tuple):
+            example = "{" + ", ".join(repr(key) for key in [*self.options][:2]) + "}"
+            return (
+                f"Several may be right: answer with a set of letters such as {example}, "
+                f"not with {compare.kind(answer)}.",
+                (),
+            )
+        chosen = list(answer) if several else [answer]
+        for key in chosen:
+            if not isinstance(key, str):
+                return f"Answer with a letter in quotes, one of {letters}.", ()
+            if key.strip().lower() not in self.options:
+                return (
+                    f"There is no option {compare.show(key)}: choose of {letters}.",
+                    (),
+                )
+        chosen = {key.strip().lower() for key in chosen}
+        right = self.answer if several else {self.answer}
+        for key in self.options:
+            if (key in chosen) != (key in right) and key in self.mistakes:
+                return self.mistakes[key], ()
+        return None
+
+
+class Pattern(Exercise):
+    """The answer is a pattern such as ``[N] C [H W]``, compared by what it means.
+
+    Other names for the axes are welcome, and so is another way to write the same sets.
+    `mistakes` pairs patterns that tell what went wrong with the sentence that says so;
+    for any other the message names what differs.
+    """
+
+    def __init__(self, number, *, answer, mistakes=(), **texts):
+        texts.setdefault("solution", f"answer = {answer!r}")
+        super().__init__(number, **texts)
+        self.answer = axes.parse(answer)
+        self.mistakes = tuple(mistakes)
+        self.wrong += self.mistakes
+
+    def _judge(self, answer, seed):
+        if not isinstance(answer, str | axes.Pattern):
+            return (
+                "Answer with a pattern in quotes, such as '[N] C', "
+                f"not with {compare.kind(answer)}.",
+                (),
+            )
+        try:
+            answer = axes.parse(answer)
+            meant = _example_sets(self.answer, self.answer)
+            given = _example_sets(answer, self.answer)
+        except (axes.PatternError, axes.ShapeError) as error:
+            message = str(error)
+            return message[0].upper() + message[1:], ()
+        if np.array_equal(meant.set_ids, given.set_ids):
+            return None
+        for pattern, sentence in self.mistakes:
+            other = _example_sets(axes.parse(pattern), self.answer)
+            if np.array_equal(other.set_ids, given.set_ids):
+                return sentence, ()
+        layer = answer.layer()
+        name = f"those of {layer.norm}" if layer else "those of no layer of PyTorch"
+        message = f"The sets of {answer} are {name}. {_axis_to_look_at(meant, given)}"
+        return message, (("on the shape " + str(meant.shape), given.sentence),)
+
+
+# Sizes on which two patterns that mean different sets do differ.
+_SIZES = {"N": 2, "C": 12, "H": 3, "W": 5, "L": 7, "D": 4}
+_GROUPS = 3
+
+
+def _example_sets(pattern, model):
+    sizes = [_SIZES.get(axis, 6) for axis in model.axes if axis != "..."]
+    if "..." in model.axes:
+        at = model.axes.index("...")
+        sizes[at:at] = [3, 5]
+    return pattern.on(sizes, **({pattern.groups: _GROUPS} if pattern.groups else {}))
+
+
+def _axis_to_look_at(meant, given):
+    """The first axis of the tensor that two kinds of sets treat differently."""
+    for i, name in enumerate(meant.pattern.axes):
+        right, wrong = (_treatment(sets, i) for sets in (meant, given))
+        if right != wrong:
+            return f"Look at {name}: you {wrong} it."
+    return "Look at how the axis is split into groups."
+
+
+def _treatment(sets, i):
+    if not len(sets.pattern.axes) > i:
+        return "leave out"
+    axis = sets.pattern.axes[i]
+    parts = [dim.reduced for dim in sets.pattern.dims if dim.axis == axis]
+    if len(parts) == 2:
+        return "split"
+    return "average over" if parts[0] else "keep"
+
+
+class Free(Exercise):
+    """The answer is judged by a function of yours: None if right, else a sentence.
+
+    `expects`, if given, is the class that the answer must be an instance of.
+    """
+
+    def __init__(self, number, *, judge, expects=None, **texts):
+        super().__init__(number, **texts)
+        self.judge, self.expects = judge, expects
+
+    def _judge(self, answer, seed):
+        if self.expects is not None and not isinstance(answer, self.expects):
+            return wrong_object(answer, self.expects), ()
+        found = self.judge(answer)
+        return None if found is None else (found, ())
+
+
+def wrong_object(answer, expects):
+    """The sentence for an answer that is no instance of `expects`."""
+    name = expects.__name__
+    if isinstance(answer, type) and issubclass(answer, expects):
+        return (
+            f"You handed in the class `{answer.__name__}`; an instance is asked for: "
+            f"`{answer.__name__}(...)` with its arguments."
+        )
+    fix = ""
+    if expects is torch.Tensor and isinstance(answer, np.ndarray | list):
+        fix = " `torch.as_tensor(...)` makes a tensor of it."
+    return f"A `{name}` is asked for, but this is {compare.kind(answer)}.{fix}"
+
+
+class Code(Exercise):
+    """The answer is code: a function, or a module's class, that computes a norm.
+
+    `norm` is ``"batch_norm"``, ``"layer_norm"``, ``"instance_norm"``, ``"group_norm"``
+    or ``"rms_norm"``; written as ``"BatchNorm"`` and so on, the answer is a class.
+    `choices` go to `normlab.exercises.probes.Task`: what the code takes (`arguments`)
+    and which probes to leave out (`skip`). The answer is asked the probes, and
+    `normlab.exercises.diagnosis` names the mistake.
+    """
+
+    def __init__(self, number, *, norm, name, **texts_and_choices):
+        from normlab.exercises import probes
+
+        fields = probes.Task.__dataclass_fields__
+        choices = {k: v for k, v in texts_and_choices.items() if k in fields}
+        texts = {k: v for k, v in texts_and_choices.items() if k not in fields}
+        super().__init__(number, name=name, **texts)
+        self.task = probes.Task.of(norm, **choices)
+
+    def _judge(self, answer, seed):
+        from normlab.exercises import diagnosis
+
+        with torch.random.fork_rng(devices=()):
+            return diagnosis.examine(answer, self.task, seed)
+
+
+def exercises_in(module):
+    """The exercises that a chapter's module defines, by name, in their order."""
+    found = {k: v for k, v in vars(module).items() if isinstance(v, Exercise)}
+    key = {k: tuple(map(int, v.number.split("."))) for k, v in found.items()}
+    return {name: found[name] for name in sorted(found, key=key.get)}
+
+
+def not_attempted(answer):
+    """Whether an answer, or a part of it, was not begun."""
+    if answer is ... or answer is todo:
+        return True
+    if isinstance(answer, dict):
+        return any(v is ... or v is todo for v in answer.values())
+    if isinstance(answer, list | tuple):
+        return any(v is ... or v is todo for v in answer)
+    if isinstance(answer, type):
+        methods = [vars(answer).get(name) for name in ("forward", "__call__")]
+        methods = [m for m in methods if m is not None]
+        if not methods and torch.nn.Module in answer.__bases__:
+            return True  # a subclass of Module alone, without a forward of its own
+        return any(not_attempted(method) for method in methods)
+    return isinstance(answer, types.FunctionType) and _does_nothing(answer.__code__)
+
+
+def _does_nothing(code):
+    """Whether a function only returns None, ``...`` or `todo`, or is yet to come."""
+    trivial = {"RESUME", "NOP", "PRECALL", "CALL", "PUSH_NULL", "RAISE_VARARGS"}
+    trivial |= {"LOAD_CONST", "LOAD_GLOBAL", "RETURN_VALUE", "RETURN_CONST"}
+    values = {None, ..., "todo", "NotImplementedError"}
+    for step in dis.get_instructions(code):
+        if step.opname not in trivial:
+            return False
+        loads = step.opname.startswith("LOAD") or step.opname == "RETURN_CONST"
+        if loads and not (step.argval in values):
+            return False
+    return True
+
+
+def _explained(error):
+    """The outcome when the answer raised an error: which, and in which line."""
+    text = str(error).strip()
+    if "ellipsis" in text.lower() and isinstance(error, TypeError):
+        return "not attempted", "There is still a `...` in your code.", ()
+    if isinstance(error, RecursionError):
+        text = "the function calls itself for ever"
+    message = (
+        f"{type(error).__name__}: {text.splitlines()[0] if text else 'no message'}"
+    )
+    line = _line_of(error)
+    if line is None:
+        return "wrong", f"The check cannot work with this answer. {message}", ()
+    return "error", message, (("line", line),)
+
+
+def _line_of(error):
+    """The last line of the student's own code on the way to an error."""
+    libraries = [_PACKAGE, *map(Path, (sysconfig.get_path("stdlib"), sys.prefix))]
+    libraries.append(Path(torch.__file__).parent)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        if not any(file.is_relative_to(folder) for folder in libraries):
+            return f"{frame.lineno}: {frame.line}" if frame.line else str(frame.lineno)
+    return None

@@ -1,0 +1,122 @@
+"""Running a student's code: within a time limit, and with what it prints held back.
+
+The code runs in a thread of its own, because signals and alarms neither exist on
+Windows nor reach a notebook's main thread while it waits. When time is up, or the
+student interrupts, an exception is thrown into that thread. It arrives between two
+steps of Python code, so an endless loop ends. A single call into compiled code that
+never returns cannot be ended this way: the thread is left behind and ends with the
+kernel. Compiled code that never lets go of Python's lock (``10 ** 10 ** 9``) stops the
+waiting thread as well; only another process could end that.
+"""
+
+import contextlib
+import ctypes
+import io
+import threading
+import warnings
+from dataclasses import dataclass
+
+# Threads other than the main one get half a megabyte on macOS: too little for deep
+# recursion, which should end in a RecursionError rather than in a dead kernel.
+STACK = 16 * 1024 * 1024
+LINES, CHARACTERS = 10, 600
+
+
+class TimeUp(BaseException):
+    """Thrown into the student's code. Not an Exception: ``except Exception`` lets it pass."""
+
+
+@dataclass
+class Run:
+    """What became of a call: `state` is done, raised, late or interrupted."""
+
+    state: str = "late"
+    value: object = None
+    error: BaseException | None = None
+    printed: str = ""
+
+
+class _Printed(io.TextIOBase):
+    """Keeps the first characters written and forgets the others."""
+
+    def __init__(self):
+        super().__init__()
+        self._kept = ""
+        self._more = False
+
+    def writable(self):
+        return True
+
+    def write(self, text):
+        room = CHARACTERS - len(self._kept)
+        self._kept += text[:room]
+        self._more |= len(text) > room
+        return len(text)
+
+    def shortened(self):
+        lines = self._kept.splitlines()
+        more = self._more or len(lines) > LINES
+        return "\n".join([*lines[:LINES], *(["(and more)"] if more else [])])
+
+
+def run(function, seconds):
+    """Call function() for at most that many seconds; never raises."""
+    result, finished, printed = Run(), threading.Event(), _Printed()
+
+    def work():
+        with contextlib.suppress(TimeUp):
+            try:
+                result.value = function()
+                result.state = "done"
+            except TimeUp:
+                raise
+            except BaseException as error:  # SystemExit and MemoryError, too
+                result.error, result.state = error, "raised"
+            finally:
+                finished.set()
+
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+    ):
+        warnings.simplefilter("ignore")
+        thread, heard, ended = _start(work), result, "late"
+        try:
+            _wait(finished, seconds)
+        except KeyboardInterrupt:
+            ended = "interrupted"
+        if not finished.is_set():
+            _stop(thread)
+            # A new object: what the thread may still do is not heard.
+            heard = Run(ended)
+    heard.printed = printed.shortened()
+    return heard
+
+
+def _start(work):
+    before = threading.stack_size(STACK)
+    try:
+        thread = threading.Thread(target=work, daemon=True, name="normlab-exercise")
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    return thread
+
+
+def _wait(finished, seconds):
+    # In short steps: on Windows a wait cannot be interrupted from the keyboard.
+    step = 0.1
+    while seconds > 0 and not finished.wait(min(step, seconds)):
+        seconds -= step
+
+
+def _stop(thread):
+    # More than once, since code may catch everything and go on.
+    for _ in range(20):
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident), ctypes.py_object(TimeUp)
+        )
+        thread.join(0.02)
+        if not thread.is_alive():
+            return
