@@ -14,12 +14,12 @@ export const matesRules = {
     shape: (shape) => shapeProblem(shape, "N C L", SIZES),
     values: (values) => (values.every(Number.isFinite) ? "" : "values: finite numbers are needed."),
   },
-  fit(state, before) {
-    if (same(state.shape, before.shape)) return;
-    const [, channels, length] = state.shape;
-    if (state.values.length !== product(state.shape)) state.values = [];
-    if (channels % state.groups) state.groups = divisors(channels).filter((n) => n < state.groups).at(-1);
-    if (state.element >= channels * length) state.element = 0;
+  fit({ shape, values, groups, element: at }) {
+    return {
+      values: values.length === product(shape) ? values : [],
+      groups: divisors(shape[1]).filter((n) => n <= groups).at(-1),
+      element: at < shape[1] * shape[2] ? at : 0,
+    };
   },
   refuse({ shape, values, groups, element: at }) {
     const size = product(shape);

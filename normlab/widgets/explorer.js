@@ -9,8 +9,7 @@ const same = (one, two) => JSON.stringify(one) === JSON.stringify(two);
 
 /**
  * A state that Python would take. What one trait may be alone, `rules.check[name](value)`
- * says (a sentence if not); `rules.fit(state, before)` adapts what no longer fits a new
- * shape; `rules.refuse(state)` is a sentence if the traits contradict each other.
+ * says (a sentence if not); `rules.fit(state)` are traits that fit a new shape; `rules.refuse(state)` is a sentence if the traits contradict each other.
  */
 export function settle(raw, before, rules) {
   const state = {};
@@ -20,7 +19,13 @@ export function settle(raw, before, rules) {
     state[name] = reason ? before[name] : raw[name];
     problem ||= reason;
   }
-  rules.fit?.(state, before);
+  if (state.shape && !same(state.shape, before.shape)) {
+    const fitted = rules.fit(state);
+    // as in Python, what was set along with the shape is refused if it does not fit
+    Object.keys(fitted).forEach((name) => {
+      if (same(state[name], before[name])) state[name] = fitted[name];
+    });
+  }
   const reason = rules.refuse?.(state) ?? "";
   return reason ? { state: before, problem: reason } : { state, problem };
 }
@@ -62,8 +67,9 @@ export function python(name, value) {
   if (typeof value === "boolean") return value ? "True" : "False";
   if (typeof value === "string") return quote(value);
   if (Array.isArray(value)) {
-    // What passed in RunningStats begins with how many: a whole number.
-    return formatShape(value.map((part, i) => python(name === "fed" && i === 0 ? "count" : name, part)));
+    // a part of what was fed to RunningStats begins with a whole number: how many
+    const counts = (part, i) => name === "fed" && i === 0 && !Array.isArray(part);
+    return formatShape(value.map((part, i) => python(counts(part, i) ? "count" : name, part)));
   }
   if (!FLOATS.includes(name)) return String(value);
   const size = Math.abs(value);

@@ -6,11 +6,8 @@ export const walkRules = {
       shapeProblem(shape, "N C H W", SIZES) ||
       (shape[2] * shape[3] === 1 ? "shape: H and W may not both be 1, because one group for each channel would then hold one value." : ""),
   },
-  fit(state, before) {
-    if (same(state.shape, before.shape)) return;
-    const [samples, channels] = state.shape;
-    if (channels % state.groups) state.groups = divisors(channels).filter((n) => n < state.groups).at(-1);
-    state.sample = Math.min(state.sample, samples - 1);
+  fit({ shape, groups, sample }) {
+    return { groups: divisors(shape[1]).filter((n) => n <= groups).at(-1), sample: Math.min(sample, shape[0] - 1) };
   },
   refuse({ shape, groups, sample }) {
     if (groups < 1 || shape[1] % groups) {
