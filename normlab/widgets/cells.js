@@ -30,15 +30,15 @@ export function shownIndices(shape) {
 
 /**
  * Where the cells stand. Counted from the last, axes run: right inside a block, down
- * inside it, right over the blocks, down over them, right over all. On a narrow page the
- * outer ones change places if that gives larger cells.
+ * inside it, right over the blocks, down over them, right over all. Where that leaves too
+ * little room, the outer ones change places.
  */
 export function arrange(shown, width) {
   const ways = ["rdrdr", "rddrd"].map((way) => {
     const axes = (turn) => shown.map((_, axis) => axis).filter((axis) => way[shown.length - 1 - axis] === turn);
     return fitCells(shown, axes("r"), axes("d"), width, width > 560 ? 470 : 640);
   });
-  return ways[1].size > ways[0].size * 1.2 ? ways[1] : ways[0];
+  return ways[0].size < 8 && ways[1].size > ways[0].size ? ways[1] : ways[0];
 }
 
 function fitCells(shown, rightAxes, downAxes, width, height) {

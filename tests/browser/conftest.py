@@ -7,8 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 
 import pytest
 from playwright.sync_api import sync_playwright
@@ -113,7 +111,7 @@ class Lab:
         self.context = chromium.new_context(viewport={"width": 1300, "height": 1400})
         self.page = watch(self.context.new_page())
 
-    def open(self, name, *cells):
+    def open(self, name, *cells, app="lab/tree"):
         """A new notebook with these code cells, opened, with its kernel ready."""
         notebook = {
             "cells": [
@@ -132,7 +130,7 @@ class Lab:
             "nbformat_minor": 5,
         }
         (self.folder / name).write_text(json.dumps(notebook), encoding="utf-8")
-        self.page.goto(f"{self.url}/lab/tree/{name}?token={self.token}&reset")
+        self.page.goto(f"{self.url}/{app}/{name}?token={self.token}&reset")
         self.wait_for_kernel()
 
     def wait_for_kernel(self):
@@ -202,6 +200,7 @@ def lab(chromium, tmp_path_factory):
         f"--IdentityProvider.token={token}",
         f"--ServerApp.root_dir={folder}",
         "--LabApp.expose_app_in_browser=True",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
         "--LabApp.news_url=",
     ]
     log = (home / "log").open("w")
@@ -213,11 +212,13 @@ def lab(chromium, tmp_path_factory):
         if server.poll() is not None:
             pytest.fail(f"JupyterLab ended: {(home / 'log').read_text()[-2000:]}")
         try:
-            urllib.request.urlopen(f"{url}/api?token={token}").close()
+            socket.create_connection(("127.0.0.1", port)).close()
             break
-        except (urllib.error.URLError, ConnectionError):
+        except OSError:
             time.sleep(0.25)
-    yield Lab(chromium, folder, url, token)
+    lab = Lab(chromium, folder, url, token)
+    yield lab
+    lab.context.close()
     os.killpg(server.pid, signal.SIGTERM)
     server.wait(30)
     log.close()

@@ -111,3 +111,12 @@ def test_a_restarted_kernel_leaves_a_clear_state(lab, views):
     assert views.first.get_by_text("The kernel is gone").count() == 0
     press(views.first, "N")
     assert lab.python("print(picker.pattern)") == "N C [H W]"
+
+
+def test_notebook_7(lab):
+    lab.open("other.ipynb", CELLS[0], app="notebooks")
+    lab.run_all()
+    view = lab.page.locator(".normlab.AxisPicker")
+    press(view, "N")
+    shows(view, "torch.nn.InstanceNorm2d(8)")
+    assert lab.python("print(picker.pattern)") == "N C [H W]"
