@@ -357,6 +357,18 @@ def test_squares_that_overflow_16_bits():
     close(ours.layer_norm(x, (4,)), theirs.layer_norm(x, (4,)))
 
 
+@pytest.mark.parametrize("name", ["batch_norm", "instance_norm"])
+def test_eps_is_not_lost_on_16_bit_running_statistics(name):
+    x = draw(3, 4, 5, dtype=BFLOAT)
+    stats = torch.zeros(4, dtype=BFLOAT), torch.full((4,), 1.0, dtype=BFLOAT)
+    # 1.006 is 1.0078 in bfloat16: the sum must be taken in float32
+    actual = getattr(ours, name)(x, *stats, None, None, False, eps=0.6e-2)
+    exact = x.double() / 1.006**0.5
+    assert torch.equal(actual, exact.to(BFLOAT))
+    lost = (x.double() / torch.full((), 1.006, dtype=BFLOAT).double() ** 0.5).to(BFLOAT)
+    assert not torch.equal(actual, lost)
+
+
 def test_rms_norm_multiplies_before_it_rounds():
     x, weight = draw(64, 256, dtype=BFLOAT), draw(256, seed=1, dtype=BFLOAT)
     actual = ours.rms_norm(x, (256,), weight)

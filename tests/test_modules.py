@@ -215,6 +215,10 @@ def test_statistics_for_a_layer_that_tracks_none():
         normlab.InstanceNorm1d(3).load_state_dict(saved)
     with pytest.raises(RuntimeError, match="Unexpected key"):
         normlab.BatchNorm1d(3, track_running_stats=False).load_state_dict(saved)
+    recent = nn.InstanceNorm1d(3, track_running_stats=True).state_dict()
+    with pytest.raises(RuntimeError, match="Unexpected key") as caught:
+        normlab.InstanceNorm1d(3).load_state_dict(recent)  # its version is known
+    assert "the checkpoint has" not in str(caught.value)
 
 
 # ---- mode and running statistics
