@@ -1,4 +1,4 @@
-"""How long AxisPicker takes to repaint 2,000 cells, in Chromium.
+"""How long the explorers take to repaint, in Chromium: AxisPicker with 2,000 cells.
 
 From a change until the page is painted, without the wait for the screen's next frame:
 script, style, layout and paint of the browser's main thread. The clock counts what else
@@ -13,8 +13,23 @@ SHAPE = (4, 20, 5, 5)  # 2,000 cells, all of them drawn
 PRESSES = 60
 LIMIT = 16  # milliseconds: one frame at 60 a second
 
-MEASURE = """async ({ presses, kind }) => {
+TIMED = """async (presses, change) => {
   const times = [];
+  for (let i = 0; i < presses; i++) {
+    // A frame's callback runs just before its paint, and a message sent there is
+    // delivered just after.
+    times.push(await new Promise(done => requestAnimationFrame(() => {
+      const { port1, port2 } = new MessageChannel();
+      const start = performance.now();
+      port1.onmessage = () => done(performance.now() - start);
+      change(i);
+      port2.postMessage("");
+    })));
+  }
+  return times.sort((a, b) => a - b);
+}"""
+
+MEASURE = """async ({ presses, kind }) => {
   const picture = document.querySelector(".nl-picture");
   const squares = [...picture.querySelectorAll(".nl-cells path")]
     .flatMap(path => path.getAttribute("d").match(/M[^z]+z/g) ?? []);
@@ -33,18 +48,16 @@ MEASURE = """async ({ presses, kind }) => {
       picture.dispatchEvent(new PointerEvent("pointermove", at));
     },
   }[kind];
-  for (let i = 0; i < presses; i++) {
-    // A frame's callback runs just before its paint, and a message sent there is
-    // delivered just after.
-    times.push(await new Promise(done => requestAnimationFrame(() => {
-      const { port1, port2 } = new MessageChannel();
-      const start = performance.now();
-      port1.onmessage = () => done(performance.now() - start);
-      change(i);
-      port2.postMessage("");
-    })));
-  }
-  return [squares.length, times.sort((a, b) => a - b)];
+  return [squares.length, await timed(presses, change)];
+}"""
+
+SLIDE = """async ({ presses, label }) => {
+  const slider = document.querySelector(`[aria-label="${label}"]`);
+  const change = i => {
+    slider.value = i % (Number(slider.max) + 1);
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  return await timed(presses, change);
 }"""
 
 
@@ -54,9 +67,15 @@ def table():
     from playwright.sync_api import sync_playwright
 
     from browser import find
-    from normlab.widgets import AxisPicker, static_page
+    from normlab import widgets
 
-    page_text = static_page(AxisPicker("N (G [C/G]) [H W]", SHAPE, 4))
+    picker = widgets.AxisPicker("N (G [C/G]) [H W]", SHAPE, 4)
+    passed = (200, 4.0, 2.0, True)
+    sliders = (
+        ("BatchMates: shift 7 mates", {"shape": (8, 4, 3)}, "Shift the mates"),
+        ("RunningStats: 200 batches", {"fed": (passed,)}, "Momentum"),
+        ("GroupWalk: 2,000 cells", {"shape": SHAPE}, "Groups G"),
+    )
     head = "AxisPicker, 2,000 cells", "median ms", "95% ms", "processor ms"
     rows = [(*head, f"median under {LIMIT} ms")]
     with sync_playwright() as playwright:
@@ -64,10 +83,16 @@ def table():
             executable_path=find(), args=["--no-sandbox", "--disable-gpu"]
         )
         page = browser.new_page(viewport={"width": 1100, "height": 1000})
-        page.set_content(page_text)
-        page.locator(".nl-picture svg[width]").wait_for()
         tools = page.context.new_cdp_session(page)
         tools.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+        def show(widget):
+            page.set_content(widgets.static_page(widget))
+            page.locator("[data-mounted=yes] svg").first.wait_for()
+            page.evaluate(f"() => {{ window.timed = {TIMED}; }}")
+
+        show(picker)
+        page.locator(".nl-picture svg[width]").wait_for()
         for name, kind in (
             ("press an axis", "press"),
             ("choose the number of groups", "groups"),
@@ -75,15 +100,24 @@ def table():
         ):
             before = _processor_seconds(tools)
             cells, times = page.evaluate(MEASURE, {"presses": PRESSES, "kind": kind})
-            spent = 1000 * (_processor_seconds(tools) - before) / PRESSES
             if cells != 2000:
                 raise RuntimeError(f"{cells} cells are drawn, not 2000")
-            median = statistics.median(times)
-            most = times[int(0.95 * len(times))]
-            verdict = "yes" if median < LIMIT else "NO"
-            rows.append((name, f"{median:.1f}", f"{most:.1f}", f"{spent:.1f}", verdict))
+            rows.append(_row(name, times, _processor_seconds(tools) - before))
+        for name, state, label in sliders:
+            show(getattr(widgets, name.split(":")[0])(**state))
+            before = _processor_seconds(tools)
+            times = page.evaluate(SLIDE, {"presses": PRESSES, "label": label})
+            rows.append(_row(name, times, _processor_seconds(tools) - before))
         browser.close()
     return rows
+
+
+def _row(name, times, seconds):
+    median = statistics.median(times)
+    most = times[int(0.95 * len(times))]
+    verdict = "yes" if median < LIMIT else "NO"
+    spent = 1000 * seconds / PRESSES
+    return name, f"{median:.1f}", f"{most:.1f}", f"{spent:.1f}", verdict
 
 
 def _processor_seconds(tools):

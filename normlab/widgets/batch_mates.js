@@ -130,7 +130,7 @@ export default {
 
     // One row for each sample: its values before and now; how the picked output reacts.
     const samples = element("div", { class: "nl-samples" });
-    const scaleBelow = openScale();
+    const scaleAbove = openScale();
     const rows = [];
     const sampleRow = () => {
       const strip = openStrip();
@@ -158,7 +158,7 @@ export default {
       const [before, now] = [matesBatch(state, false), matesBatch(state)];
       const gradient = matesGradient(state);
       const scale = reach([...before, ...now]);
-      scaleBelow.draw(scale);
+      scaleAbove.draw(scale);
       const largest = Math.max(...(gradient ?? [1]).map(Math.abs)) || 1;
       rows.forEach(({ strip, bars, name, pull }, n) => {
         const part = (values) => [...values.slice(n * own, (n + 1) * own)];
@@ -219,8 +219,8 @@ export default {
           element("p", { class: "nl-title nl-heads" },
             element("span", {}, element("strong", {}, "Inputs"), " above: before, below: now"),
             element("span", {}, element("strong", {}, "Gradient"), " ", gradientOf)),
+          element("div", { class: "nl-scale" }, scaleAbove.node),
           samples,
-          element("div", { class: "nl-scale" }, scaleBelow.node),
           output.node,
           element("p", { class: "nl-note" }, "A bar is the derivative of this output with respect to one input; the number adds up their sizes. Where a mate has bars, the output depends on it. Press a norm to see its gradient.")),
         element("div", {},

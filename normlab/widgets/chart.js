@@ -36,7 +36,7 @@ export function keep(parent, tag, list) {
  *   draw({ label, x: [low, high], y: [low, high], xTicks, yTicks, lines, dots })
  *
  * shows it. Ticks are [place, words]; lines and dots [kind, points], where the kind is a
- * class of chart.css (explorer.css) and a point [x, y]. `legend` is [kind, words].
+ * class of explorer.css and a point [x, y]. `legend` is [kind, words].
  */
 export function openChart({ title, height, legend }) {
   const grid = svgElement("g");

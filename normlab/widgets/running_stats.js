@@ -164,6 +164,7 @@ export default {
       const truth = [...batches, { mean: state.mean, var: state.std ** 2 }].map((batch) => (i === 0 ? batch.mean : batch.var));
       const last = Math.max(20, Math.ceil((batches.length + 1) / 10) * 10);
       const y = span([...stored, ...truth, ...history.map((pair) => pair[i])]);
+      const small = batches.length > 100 ? 1.5 : 3;
       const points = (training) => stored.map((value, k) => [k + 1, value]).filter((_, k) => batches[k].training === training);
       charts[i].draw({
         label: `Running ${i ? "variance" : "mean"} over ${batches.length} batches: ${decimals(history.at(-1)[i])} now, the truth is ${decimals(truth.at(-1))}.`,
@@ -175,7 +176,7 @@ export default {
           ["line-truth", truth.flatMap((value, k) => [[k && k + 0.5, value], [k === batches.length ? last : k + 1.5, value]])],
           ["line-now", history.map((pair, k) => [k, pair[i]])],
         ],
-        dots: [["dot-small", points(true), 2.5], ["dot-eval", points(false), 3], ["dot-now", [[batches.length, history.at(-1)[i]]], 5]],
+        dots: [["dot-small", points(true), small], ["dot-eval", points(false), small], ["dot-now", [[batches.length, history.at(-1)[i]]], 5]],
       });
     }
 

@@ -186,10 +186,15 @@ class RunningStats(Explorer):
 
     def picture(self):
         """Both buffers as lines, from batch to batch, and the truth behind them."""
-        batches, history = self.batches, np.array(self.history)
-        truth = np.array([(b.mean, b.var) for b in batches] or [(0.0, 1.0)])
+        history = self.history
+        truth = [(batch.mean, batch.var) for batch in self.batches]
+        if not truth:  # nothing has passed: the start, and what it has before it
+            history, truth = 2 * history, [(self.mean, self.std**2)]
         panels = [
-            (name, history[:, i].tolist(), [truth[0, i], *truth[:, i].tolist()])
+            (
+                name,
+                *([pair[i] for pair in line] for line in (history, truth[:1] + truth)),
+            )
             for i, name in enumerate(("running mean", "running variance"))
         ]
         return still_lines(panels, self.sentence())

@@ -490,7 +490,7 @@ def test_a_sample_is_picked_in_the_tensor(open_widgets):
         (GroupWalk(), "Channels differ by", (0, 12, 1)),
     ],
 )
-@pytest.mark.parametrize("width", [1100, 360])
+@pytest.mark.parametrize("width", [1100, 700, 360])
 def test_sliding_moves_nothing(open_widgets, explorer, label, places, width):
     page = open_widgets(explorer, width=width)
     boxes = """() => [...document.querySelectorAll(
