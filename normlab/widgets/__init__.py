@@ -11,10 +11,12 @@ file, on a plain HTML page. To add one, say ``group_walk``:
    - validators that raise `traitlets.TraitError` with the reason, as a sentence;
    - ``sentence()`` and ``picture()``: what stands where no script runs.
 
-2. ``group_walk.js``: ends with ``export default { render({ model, el }) {...} }``; it
+2. ``group_walk.js``: has ``export default { render({ model, el }) {...} }``, which
    starts with ``const view = openView({ model, el, name: "GroupWalk" })`` and returns
-   ``view.close``. It uses what ``base.js`` and ``notation.js`` define (the three are
-   joined to one module, so no imports) and, of the model, only ``get``, ``set``,
+   ``view.close``. It uses what ``base.js`` (elements, theme, traffic with the model),
+   ``notation.js`` (`normlab.axes` in the browser) and ``cells.js`` (the picture of a
+   tensor) define: they are joined to one module, with the files named in the class's
+   ``parts``, so there are no imports. Of the model it uses only ``get``, ``set``,
    ``save_changes``, ``on`` and ``off``. It computes its numbers in functions without
    DOM, which it exports so that a test can compare them with Python's.
 

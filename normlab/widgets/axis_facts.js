@@ -1,8 +1,20 @@
 // AxisPicker without its page: states, the actions that lead from one to the next, and
 // what follows from them. LAYOUTS and MOST_VALUES come from axis_picker.py.
 
-const DEFAULTS = { center: true, parameters: null, eps: 1e-5, weight: 1, bias: 0, cell: [] };
-const FIRST = { ...DEFAULTS, pattern: "N (G [C/G]) [H W]", shape: [4, 8, 5, 5], groups: 4 };
+const DEFAULTS = {
+  center: true,
+  parameters: null,
+  eps: 1e-5,
+  weight: 1,
+  bias: 0,
+  cell: [],
+};
+const FIRST = {
+  ...DEFAULTS,
+  pattern: "N (G [C/G]) [H W]",
+  shape: [4, 8, 5, 5],
+  groups: 4,
+};
 const NAMES = Object.keys(FIRST);
 const MOST_COUNTED = 1e6; // values in a set, for its mean to be computed as one points
 
@@ -28,22 +40,31 @@ export function settle(raw, before = FIRST) {
   const whole = (n) => Number.isInteger(n) && n >= 1;
   let shape = Array.isArray(raw.shape) ? raw.shape : [];
   if (!shape.every(whole) || shape.reduce((total, n) => total * n, 1) >= MOST_VALUES) {
-    problems.push("shape: every size is 1 or more, and all together fewer than 2**31 values.");
+    problems.push(
+      "shape: every size is 1 or more, and all together fewer than 2**31 values.",
+    );
     shape = [];
   }
   if (shape.length !== axes.length) {
     const old = parse(before.pattern).axes;
-    shape = startShape(axes).map((size, i) => before.shape[old.indexOf(axes[i])] ?? size);
+    shape = startShape(axes).map(
+      (size, i) => before.shape[old.indexOf(axes[i])] ?? size,
+    );
   }
   let groups = whole(raw.groups) ? raw.groups : 1;
   if (pattern.splitAxis) {
     const size = shape[axes.indexOf(pattern.splitAxis)];
     if (size % groups) groups = startGroups(size);
   }
-  const known = attempt(() => pattern.parameterAxes(String(raw.parameters ?? "")) && true, false);
+  const known = attempt(
+    () => pattern.parameterAxes(String(raw.parameters ?? "")) && true,
+    false,
+  );
   const number = (name, fits) => (fits(raw[name]) ? raw[name] : DEFAULTS[name]);
   const cell = Array.isArray(raw.cell) ? raw.cell : [];
-  const inside = cell.length === axes.length && cell.every((at, i) => Number.isInteger(at) && at >= 0 && at < shape[i]);
+  const inside =
+    cell.length === axes.length &&
+    cell.every((at, i) => Number.isInteger(at) && at >= 0 && at < shape[i]);
   const state = {
     pattern: pattern.text,
     shape,
@@ -60,13 +81,18 @@ export function settle(raw, before = FIRST) {
 
 /** Read a pattern that the picker can draw: every axis named, five at most. */
 export function readPattern(text) {
-  if (typeof text !== "string") throw new Error("pattern: a text such as '[N] C [H W]' is expected.");
+  if (typeof text !== "string")
+    throw new Error("pattern: a text such as '[N] C [H W]' is expected.");
   const pattern = parse(text);
   if (pattern.axes.includes("...")) {
-    throw new Error("pattern: the picker wants a name for each axis that ... stands for.");
+    throw new Error(
+      "pattern: the picker wants a name for each axis that ... stands for.",
+    );
   }
   if (pattern.axes.length > 5) {
-    throw new Error(`pattern: the picker draws up to 5 axes, not ${pattern.axes.length}.`);
+    throw new Error(
+      `pattern: the picker draws up to 5 axes, not ${pattern.axes.length}.`,
+    );
   }
   return pattern;
 }
@@ -92,13 +118,15 @@ export function pythonLine(state) {
     if (typeof value === "boolean") return value ? "True" : "False";
     if (typeof value === "string") return `'${value}'`;
     if (Array.isArray(value)) return formatShape(value);
-    const text = Math.abs(value) < 1e-4 && value ? value.toExponential() : String(value);
+    const text =
+      Math.abs(value) < 1e-4 && value ? value.toExponential() : String(value);
     return /[.e]/.test(text) ? text.replace(/e([+-])(\d)$/, "e$10$2") : `${text}.0`;
   };
   const parts = [python(state.pattern), python(state.shape)];
   if (parse(state.pattern).groups) parts.push(`groups=${state.groups}`);
   for (const [name, value] of Object.entries(DEFAULTS)) {
-    if (JSON.stringify(state[name]) !== JSON.stringify(value)) parts.push(`${name}=${python(state[name])}`);
+    if (JSON.stringify(state[name]) !== JSON.stringify(value))
+      parts.push(`${name}=${python(state[name])}`);
   }
   return `AxisPicker(${parts.join(", ")})`;
 }
@@ -113,7 +141,10 @@ export function factsOf({ pattern: text, shape, groups, center, parameters }) {
   const own = layer?.affine ? parametersIn(layer, pattern).join(" ") : "";
   const named = parameters ?? own;
   const reducedAxes = pattern.dims.filter((dim) => dim.reduced);
-  const padded = reducedAxes.filter((dim) => [null, "position"].includes(word(dim, pattern)) && dim.axis !== pattern.batchAxis);
+  const padded = reducedAxes.filter(
+    (dim) =>
+      [null, "position"].includes(word(dim, pattern)) && dim.axis !== pattern.batchAxis,
+  );
   const list = (labels) => labels.join(", ");
   return {
     pattern,
@@ -147,19 +178,29 @@ function warningsOf(pattern, sets, layer, center, parameterAxes) {
   const found = [];
   const norm = layer && normOf(layer);
   if (sets.valuesPerSet === 1) {
-    const refused = ["BatchNorm", "InstanceNorm"].includes(norm) ? " PyTorch raises an error for it in train." : "";
+    const refused = ["BatchNorm", "InstanceNorm"].includes(norm)
+      ? " PyTorch raises an error for it in train."
+      : "";
     const left = parameterAxes ? "the bias alone" : "0";
     found.push(
       center
         ? `One value in each set: it is its own mean, so the output is ${left}.${refused}`
-        : "One value in each set: it is divided by its own size, so only its sign is left."
+        : "One value in each set: it is divided by its own size, so only its sign is left.",
     );
   }
   if (sets.keptShape.length === 0) {
-    found.push("Everything is reduced: one mean for the whole tensor, so all samples, channels and positions mix.");
+    found.push(
+      "Everything is reduced: one mean for the whole tensor, so all samples, channels and positions mix.",
+    );
   }
-  if (["LayerNorm", "RMSNorm"].includes(norm) && pattern.axes.includes("C") && !pattern.reduced.includes("C")) {
-    found.push(`${norm} takes the last axes, here ${pattern.reduced.join(", ")}: the channels are not averaged.`);
+  if (
+    ["LayerNorm", "RMSNorm"].includes(norm) &&
+    pattern.axes.includes("C") &&
+    !pattern.reduced.includes("C")
+  ) {
+    found.push(
+      `${norm} takes the last axes, here ${pattern.reduced.join(", ")}: the channels are not averaged.`,
+    );
   }
   return found;
 }
@@ -173,7 +214,14 @@ export function arithmeticOf(state, { sets, parameterAxes, hasBias }, cell) {
   const found = statistics(values, state.center);
   const normalized = normalize(x, found, state.eps);
   const affine = state.weight * normalized + (hasBias ? state.bias : 0);
-  return { set, x, values, ...found, normalized, output: parameterAxes ? affine : normalized };
+  return {
+    set,
+    x,
+    values,
+    ...found,
+    normalized,
+    output: parameterAxes ? affine : normalized,
+  };
 }
 
 // ---------------------------------------------------------------------- the actions
@@ -195,11 +243,19 @@ export function layoutChanges(state, names) {
   const layer = pattern.layer(state.center);
   const axes = names.split(" ");
   const row = LAYERS.find(
-    (one) => layer && normOf(one) === normOf(layer) && patternOf(one).axes.join(" ") === names
+    (one) =>
+      layer && normOf(one) === normOf(layer) && patternOf(one).axes.join(" ") === names,
   );
-  const reduced = (axis) => pattern.dims.some((dim) => dim.axis === axis && dim.reduced);
-  const sameNames = new Pattern(axes.map((axis) => ({ label: axis, axis, reduced: reduced(axis) })));
-  return { pattern: row?.statistics ?? sameNames.text, shape: startShape(axes), parameters: null };
+  const reduced = (axis) =>
+    pattern.dims.some((dim) => dim.axis === axis && dim.reduced);
+  const sameNames = new Pattern(
+    axes.map((axis) => ({ label: axis, axis, reduced: reduced(axis) })),
+  );
+  return {
+    pattern: row?.statistics ?? sameNames.text,
+    shape: startShape(axes),
+    parameters: null,
+  };
 }
 
 /** The changes that split an axis in groups, or (0 groups) make it whole again. */
@@ -208,7 +264,10 @@ export function groupChanges(state, axis, groups) {
   if (groups && pattern.splitAxis === axis) return { groups };
   const reduced = pattern.dims.some((dim) => dim.axis === axis && dim.reduced);
   const parts = groups
-    ? [{ label: "G", axis, reduced: false }, { label: `${axis}/G`, axis, reduced: true }]
+    ? [
+        { label: "G", axis, reduced: false },
+        { label: `${axis}/G`, axis, reduced: true },
+      ]
     : [{ label: axis, axis, reduced }];
   const at = pattern.dims.findIndex((dim) => dim.axis === axis);
   const dims = pattern.dims.filter((dim) => dim.axis !== axis);
@@ -220,7 +279,8 @@ export function groupChanges(state, axis, groups) {
 export function sizeChanges(state, axis, size) {
   const pattern = parse(state.pattern);
   const shape = state.shape.map((old, i) => (pattern.axes[i] === axis ? size : old));
-  if (pattern.splitAxis !== axis || size % state.groups === 0) return { changes: { shape }, note: "" };
+  if (pattern.splitAxis !== axis || size % state.groups === 0)
+    return { changes: { shape }, note: "" };
   const [groups] = divisorsNear(size, state.groups);
   const note =
     `${axis} = ${size} is not divisible by ${state.groups} groups, so ${pattern.groups} is now ` +

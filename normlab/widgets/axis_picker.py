@@ -61,7 +61,7 @@ class AxisPicker(Widget):
         "bias",
         "cell",
     )
-    parts = ("axis_facts.js",)
+    parts = ("axis_facts.js", "axis_controls.js", "axis_results.js")
     constants = {"LAYOUTS": _LAYOUTS, "MOST_VALUES": _MOST_VALUES}
 
     pattern = Unicode().tag(sync=True)

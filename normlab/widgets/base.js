@@ -9,7 +9,11 @@ export function element(tag, properties = {}, ...children) {
 }
 
 export function svgElement(tag, attributes = {}, ...children) {
-  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+  return fill(
+    document.createElementNS("http://www.w3.org/2000/svg", tag),
+    attributes,
+    children,
+  );
 }
 
 function fill(node, properties, children) {
@@ -43,7 +47,12 @@ export function setText(node, text) {
 export function openView({ model, el, name, label }) {
   const live = element("div", { class: "nl-unseen", "aria-live": "polite" });
   const notice = element("p", { class: "nl-notice", role: "alert", hidden: true });
-  const root = element("section", { class: `normlab ${name}`, "aria-label": label }, notice, live);
+  const root = element(
+    "section",
+    { class: `normlab ${name}`, "aria-label": label },
+    notice,
+    live,
+  );
   el.replaceChildren(root);
   const closers = [followTheme(root)];
 
@@ -58,7 +67,7 @@ export function openView({ model, el, name, label }) {
     if (lost) {
       lines.push(
         "The kernel is gone, so Python no longer follows. The picture still works; " +
-          "run the cell again to connect."
+          "run the cell again to connect.",
       );
     }
     if (model.get("error")) lines.push(model.get("error"));
@@ -111,7 +120,8 @@ export function openView({ model, el, name, label }) {
 /** Light or dark, as the page around is: JupyterLab, VS Code, a book, Colab, the system. */
 export function themeOf(page = document) {
   const { body, documentElement: html } = page;
-  if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight === "false" ? "dark" : "light";
+  if (body.dataset.jpThemeLight)
+    return body.dataset.jpThemeLight === "false" ? "dark" : "light";
   const kind = body.dataset.vscodeThemeKind ?? body.className;
   if (/vscode-(high-contrast-)?light/.test(kind)) return "light";
   if (/vscode-(dark|high-contrast)/.test(kind)) return "dark";
@@ -125,7 +135,13 @@ function followTheme(root) {
   const apply = () => {
     if (root.dataset.theme !== themeOf()) root.dataset.theme = themeOf();
   };
-  const attributes = ["data-jp-theme-light", "data-vscode-theme-kind", "data-theme", "theme", "class"];
+  const attributes = [
+    "data-jp-theme-light",
+    "data-vscode-theme-kind",
+    "data-theme",
+    "theme",
+    "class",
+  ];
   const observer = new MutationObserver(apply);
   observer.observe(document.documentElement, { attributeFilter: attributes });
   observer.observe(document.body, { attributeFilter: attributes });
@@ -141,7 +157,11 @@ function followTheme(root) {
 
 /** A button that copies what `text()` returns, and says so. */
 export function copyButton(view, what, text, words = "Copy") {
-  const button = element("button", { type: "button", class: "nl-copy", title: `Copy ${what}` }, words);
+  const button = element(
+    "button",
+    { type: "button", class: "nl-copy", title: `Copy ${what}` },
+    words,
+  );
   let back;
   button.addEventListener("click", async () => {
     const copied = await copy(text());

@@ -24,7 +24,9 @@ export function shownIndices(shape) {
   }
   return counts.map((count, axis) => {
     const first = Math.ceil(count / 2);
-    return Array.from({ length: count }, (_, k) => (k < first ? k : shape[axis] - count + k));
+    return Array.from({ length: count }, (_, k) =>
+      k < first ? k : shape[axis] - count + k,
+    );
   });
 }
 
@@ -35,7 +37,10 @@ export function shownIndices(shape) {
  */
 export function arrange(shown, width) {
   const ways = ["rdrdr", "rddrd"].map((way) => {
-    const axes = (turn) => shown.map((_, axis) => axis).filter((axis) => way[shown.length - 1 - axis] === turn);
+    const axes = (turn) =>
+      shown
+        .map((_, axis) => axis)
+        .filter((axis) => way[shown.length - 1 - axis] === turn);
     return fitCells(shown, axes("r"), axes("d"), width, width > 560 ? 470 : 640);
   });
   return ways[0].size < 8 && ways[1].size > ways[0].size ? ways[1] : ways[0];
@@ -43,7 +48,8 @@ export function arrange(shown, width) {
 
 function fitCells(shown, rightAxes, downAxes, width, height) {
   const side = SIDE * Math.max(0, downAxes.length - 1);
-  const head = HEAD * Math.max(0, rightAxes.length - 1) + (rightAxes.length > 1 ? 4 : 0);
+  const head =
+    HEAD * Math.max(0, rightAxes.length - 1) + (rightAxes.length > 1 ? 4 : 0);
   const bare = [track(shown, rightAxes, 0), track(shown, downAxes, 0)];
   const room = [width - side - 3, height - head - 3];
   const sizes = bare.map((line, i) => (room[i] - line.extent) / line.positions.length);
@@ -59,7 +65,17 @@ function fitCells(shown, rightAxes, downAxes, width, height) {
   });
   const extent = [right.extent + side + 2, down.extent + head + 2];
   const inner = [rightAxes, downAxes].map((axes) => shown[axes.at(-1)]?.length ?? 1);
-  return { size, cells, right, down, side, head, inner, width: extent[0], height: extent[1] };
+  return {
+    size,
+    cells,
+    right,
+    down,
+    side,
+    head,
+    inner,
+    width: extent[0],
+    height: extent[1],
+  };
 }
 
 // The places along one direction, for axes that run along it from outside to inside.
@@ -74,8 +90,11 @@ function track(shown, axes, size) {
     shown[axis].forEach((index, k) => {
       const skipped = k > 0 && index !== shown[axis][k - 1] + 1;
       if (k > 0) start += extent + (skipped ? SKIPS : GAPS)[depth];
-      if (skipped && depth > 0) next.skips.push({ depth, at: start - SKIPS[depth] / 2 });
-      positions.forEach(([at, offset]) => next.positions.push([{ ...at, [axis]: index }, start + offset]));
+      if (skipped && depth > 0)
+        next.skips.push({ depth, at: start - SKIPS[depth] / 2 });
+      positions.forEach(([at, offset]) =>
+        next.positions.push([{ ...at, [axis]: index }, start + offset]),
+      );
       heads.forEach((head) => next.heads.push({ ...head, start: head.start + start }));
       skips.forEach((skip) => next.skips.push({ ...skip, at: skip.at + start }));
       if (depth > 0) next.heads.push({ axis, index, depth, start, extent });
@@ -89,7 +108,9 @@ function track(shown, axes, size) {
 /** One of eight colours for each set; neighbours along any kept axis differ. */
 export function colourOf(keptIndex) {
   const steps = [1, 3, 2, 5, 7];
-  return keptIndex.reduce((sum, at, i) => sum + at * steps[keptIndex.length - 1 - i], 0) % 8;
+  return (
+    keptIndex.reduce((sum, at, i) => sum + at * steps[keptIndex.length - 1 - i], 0) % 8
+  );
 }
 
 // ------------------------------------------------------------------------- the view
@@ -105,24 +126,33 @@ export function colourOf(keptIndex) {
  * arrow key.
  */
 export function openCells({ onPoint, onPick }) {
-  const layer = (name, ...children) => svgElement("g", { class: `nl-${name}` }, ...children);
+  const layer = (name, ...children) =>
+    svgElement("g", { class: `nl-${name}` }, ...children);
   const outline = svgElement("path");
   const mark = svgElement("rect", { rx: 2 });
-  const layers = { heads: layer("heads"), cells: layer("cells"), numbers: layer("numbers") };
+  const layers = {
+    heads: layer("heads"),
+    cells: layer("cells"),
+    numbers: layer("numbers"),
+  };
   // One path for each colour, bright or faint, whatever the number of cells: recolouring
   // sixteen shapes is much faster than recolouring two thousand.
   const paths = Array.from({ length: 16 }, (_, i) =>
-    svgElement("path", { class: `nl-set-${i % 8}${i < 8 ? "" : " nl-other"}` })
+    svgElement("path", { class: `nl-set-${i % 8}${i < 8 ? "" : " nl-other"}` }),
   );
   layers.cells.append(...paths);
   const svg = svgElement("svg", { "aria-hidden": "true" }, ...Object.values(layers));
   svg.append(layer("outline", outline), layer("mark", mark));
-  const place = element("div", {
-    class: "nl-picture",
-    tabindex: 0,
-    role: "application",
-    "aria-roledescription": "picture of a tensor",
-  }, svg);
+  const place = element(
+    "div",
+    {
+      class: "nl-picture",
+      tabindex: 0,
+      role: "application",
+      "aria-roledescription": "picture of a tensor",
+    },
+    svg,
+  );
 
   let plan = null;
   let planned = ""; // what the plan was made for
@@ -160,11 +190,18 @@ export function openCells({ onPoint, onPick }) {
     });
     const left = down.heads.map(({ axis, index, depth, start, extent }) => {
       const x = SIDE * (deepest(down.heads) - depth);
-      return extent >= 10 && text(x, head + 5 + start + extent / 2, `${axes[axis]} ${index}`, "start");
+      return (
+        extent >= 10 &&
+        text(x, head + 5 + start + extent / 2, `${axes[axis]} ${index}`, "start")
+      );
     });
     const dots = [
-      ...right.skips.map(({ depth, at }) => text(side + 1 + at, HEAD * (deepest(right.heads) - depth) + 12, "⋯")),
-      ...down.skips.map(({ depth, at }) => text(SIDE * (deepest(down.heads) - depth) + 10, head + 5 + at, "⋮")),
+      ...right.skips.map(({ depth, at }) =>
+        text(side + 1 + at, HEAD * (deepest(right.heads) - depth) + 12, "⋯"),
+      ),
+      ...down.skips.map(({ depth, at }) =>
+        text(SIDE * (deepest(down.heads) - depth) + 10, head + 5 + at, "⋮"),
+      ),
     ];
     return [...above, ...left, ...dots].filter(Boolean);
   }
@@ -228,20 +265,30 @@ export function openCells({ onPoint, onPick }) {
       if (written.has(key) || texts.length > 500) return;
       written.add(key);
       let [wide, high] = [1, 1];
-      while (joined(sets, atPlace.get(`${row},${column + wide - 1}`), row, column + wide)) wide += 1;
-      while (joined(sets, atPlace.get(`${row + high - 1},${column}`), row + high, column)) high += 1;
-      const [width, height] = [wide, high].map((count) => count * (size + GAPS[0]) - GAPS[0]);
+      while (
+        joined(sets, atPlace.get(`${row},${column + wide - 1}`), row, column + wide)
+      )
+        wide += 1;
+      while (
+        joined(sets, atPlace.get(`${row + high - 1},${column}`), row + high, column)
+      )
+        high += 1;
+      const [width, height] = [wide, high].map(
+        (count) => count * (size + GAPS[0]) - GAPS[0],
+      );
       const words = String(sets[i]);
       if (height < 10 || width < 7 * words.length) return;
       const kind = sets[i] === picked ? "nl-picked" : "";
       texts.push([x + width / 2, y + height / 2 + 4, words, kind]);
     });
     const nodes = layers.numbers.childNodes;
-    while (nodes.length < texts.length) layers.numbers.append(svgElement("text", { "text-anchor": "middle" }));
+    while (nodes.length < texts.length)
+      layers.numbers.append(svgElement("text", { "text-anchor": "middle" }));
     while (nodes.length > texts.length) layers.numbers.lastChild.remove();
     texts.forEach(([x, y, words, kind], i) => {
       Object.entries({ x, y, class: kind }).forEach(([name, value]) => {
-        if (nodes[i].getAttribute(name) !== String(value)) nodes[i].setAttribute(name, value);
+        if (nodes[i].getAttribute(name) !== String(value))
+          nodes[i].setAttribute(name, value);
       });
       setText(nodes[i], words);
     });
@@ -250,7 +297,10 @@ export function openCells({ onPoint, onPick }) {
   // The cell under a pointer, or the nearest if it is in a gap or under a fingertip.
   function cellNear(event) {
     const box = svg.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left - plan.size / 2, event.clientY - box.top - plan.size / 2];
+    const [x, y] = [
+      event.clientX - box.left - plan.size / 2,
+      event.clientY - box.top - plan.size / 2,
+    ];
     let best = null;
     let least = plan.size / 2 + 14;
     for (const spot of plan.cells) {

@@ -11,7 +11,10 @@
       style.textContent = css;
       document.head.append(style);
       const url = URL.createObjectURL(new Blob([esm], { type: "text/javascript" }));
-      modules.set(stem, import(url).finally(() => URL.revokeObjectURL(url)));
+      modules.set(
+        stem,
+        import(url).finally(() => URL.revokeObjectURL(url)),
+      );
     }
     return modules.get(stem);
   }
@@ -50,7 +53,9 @@
   function stateInLink(key, names) {
     try {
       const linked = JSON.parse(new URLSearchParams(location.hash.slice(1)).get(key));
-      const known = Object.entries(linked ?? {}).filter(([name]) => names.includes(name));
+      const known = Object.entries(linked ?? {}).filter(([name]) =>
+        names.includes(name),
+      );
       return Object.fromEntries(known);
     } catch {
       return {};
@@ -71,6 +76,19 @@
     addEventListener("hashchange", () => {
       const changes = Object.entries(stateInLink(key, Object.keys(stored)));
       changes.forEach(([name, value]) => model.set(name, value));
+    });
+    if (place.closest("[data-address]")) followInAddress(model, stored);
+  }
+
+  // Where a page asks for it, its address always leads back to what is shown.
+  function followInAddress(model, stored) {
+    let due;
+    model.on("change", () => {
+      clearTimeout(due);
+      due = setTimeout(() => {
+        const state = Object.keys(stored).map((name) => [name, model.get(name)]);
+        history.replaceState(null, "", model.link(Object.fromEntries(state)));
+      }, 200); // browsers refuse an address that changes too often
     });
   }
 

@@ -7,14 +7,19 @@ export class NotationError extends Error {
   constructor(reason, text, start, end, fix) {
     const column = [...text.slice(0, start)].length;
     const width = Math.max(1, [...text.slice(start, end)].length);
-    super(`${reason}\n    ${text}\n    ${" ".repeat(column)}${"^".repeat(width)}\n${fix}`);
+    super(
+      `${reason}\n    ${text}\n    ${" ".repeat(column)}${"^".repeat(width)}\n${fix}`,
+    );
     Object.assign(this, { reason, start, end, fix });
   }
 }
 
 const quote = (text) =>
-  text.includes("'") && !text.includes('"') ? `"${text}"` : `'${text.replace(/['\\]/g, "\\$&")}'`;
-const tuple = (numbers) => (numbers.length === 1 ? `(${numbers[0]},)` : `(${numbers.join(", ")})`);
+  text.includes("'") && !text.includes('"')
+    ? `"${text}"`
+    : `'${text.replace(/['\\]/g, "\\$&")}'`;
+const tuple = (numbers) =>
+  numbers.length === 1 ? `(${numbers[0]},)` : `(${numbers.join(", ")})`;
 const product = (numbers) => numbers.reduce((total, n) => total * n, 1);
 const capital = (flag) => (flag ? "True" : "False");
 
@@ -50,7 +55,8 @@ export class Pattern {
 
   get batchAxis() {
     const first = this.axes[0];
-    const isBatch = !this.axes.includes("N") && first !== "C" && !POSITIONS.includes(first);
+    const isBatch =
+      !this.axes.includes("N") && first !== "C" && !POSITIONS.includes(first);
     return isBatch ? first : "N";
   }
 
@@ -60,7 +66,8 @@ export class Pattern {
 
   /** The same pattern with the dimension `label` reduced, or kept again. */
   press(label) {
-    const turn = (dim) => (dim.label === label ? { ...dim, reduced: !dim.reduced } : dim);
+    const turn = (dim) =>
+      dim.label === label ? { ...dim, reduced: !dim.reduced } : dim;
     return new Pattern(this.dims.map(turn));
   }
 
@@ -70,7 +77,13 @@ export class Pattern {
       if (this.axes.includes(found[0])) continue;
       const reason = `parameters: ${quote(found[0])} is no axis of '${this.text}'.`;
       const fix = `Name some of its axes, in their order: ${this.axes.join(" ")}.`;
-      throw new NotationError(reason, parameters, found.index, found.index + found[0].length, fix);
+      throw new NotationError(
+        reason,
+        parameters,
+        found.index,
+        found.index + found[0].length,
+        fix,
+      );
     }
     const ordered = this.axes.filter((axis) => names.includes(axis));
     if (names.join(" ") !== ordered.join(" ")) {
@@ -110,7 +123,8 @@ export function parse(text) {
   const fail = (reason, start, end, fix) => {
     throw new NotationError(`pattern: ${reason}`, text, start, end, fix);
   };
-  if (!text.trim()) fail("it is empty.", 0, 1, "Name every axis, for example [N] C [H W].");
+  if (!text.trim())
+    fail("it is empty.", 0, 1, "Name every axis, for example [N] C [H W].");
   const dims = [];
   const seen = new Set();
   let opened = null;
@@ -120,7 +134,9 @@ export function parse(text) {
   const add = (name, start, end) => {
     if (seen.has(name)) {
       const dots = name === "...";
-      const fix = dots ? "Keep one ... and name the other axes." : "Give every axis a name of its own.";
+      const fix = dots
+        ? "Keep one ... and name the other axes."
+        : "Give every axis a name of its own.";
       fail(`${quote(name)} stands twice.`, start, end, fix);
     }
     seen.add(name);
@@ -129,7 +145,8 @@ export function parse(text) {
   for (const [token, start, end] of tokens(text, fail)) {
     if (token === "[") {
       if (opened !== null) {
-        const fix = "Close the first pair before the second opens, or write all in one: [H W].";
+        const fix =
+          "Close the first pair before the second opens, or write all in one: [H W].";
         fail("brackets cannot stand inside brackets.", start, end, fix);
       }
       [opened, held] = [start, false];
@@ -139,19 +156,34 @@ export function parse(text) {
         fail("this ] closes nothing.", start, end, fix);
       }
       if (!held) {
-        fail("these brackets are empty.", opened, end, "Put the axes to reduce inside, or leave the pair out.");
+        fail(
+          "these brackets are empty.",
+          opened,
+          end,
+          "Put the axes to reduce inside, or leave the pair out.",
+        );
       }
       opened = null;
     } else if (token === "(") {
       if (split !== null) {
-        fail("parentheses cannot stand inside parentheses.", start, end, "Close the first pair before the second opens.");
+        fail(
+          "parentheses cannot stand inside parentheses.",
+          start,
+          end,
+          "Close the first pair before the second opens.",
+        );
       }
       if (opened !== null) {
         const fix = "Reduce the whole axis ([C]), or one part inside: (G [C/G]).";
         fail("a split cannot stand inside brackets.", start, end, fix);
       }
       if (dims.some((dim) => dim.label.includes("/"))) {
-        fail("only one axis can be split.", start, end, "Leave all but one of the axes whole.");
+        fail(
+          "only one axis can be split.",
+          start,
+          end,
+          "Leave all but one of the axes whole.",
+        );
       }
       split = { start, parts: [] };
     } else if (token === ")") {
@@ -160,7 +192,12 @@ export function parse(text) {
         fail("this ) closes nothing.", start, end, fix);
       }
       if (opened !== null) {
-        fail("this [ is still open.", opened, opened + 1, "Close the brackets first, as in (G [C/G]).");
+        fail(
+          "this [ is still open.",
+          opened,
+          opened + 1,
+          "Close the brackets first, as in (G [C/G]).",
+        );
       }
       dims.push(...splitDims(split, end, fail, add));
       split = null;
@@ -178,8 +215,10 @@ export function parse(text) {
       dims.push({ label: token, axis: token, reduced: opened !== null });
     }
   }
-  if (split !== null) fail("this ( is never closed.", split.start, split.start + 1, "Add the missing ).");
-  if (opened !== null) fail("this [ is never closed.", opened, opened + 1, "Add the missing ].");
+  if (split !== null)
+    fail("this ( is never closed.", split.start, split.start + 1, "Add the missing ).");
+  if (opened !== null)
+    fail("this [ is never closed.", opened, opened + 1, "Add the missing ].");
   return new Pattern(dims);
 }
 
@@ -194,7 +233,12 @@ function* tokens(text, fail) {
       const start = position + rest.length - rest.trimStart().length;
       const culprit = String.fromCodePoint(text.codePointAt(start));
       const fix = "Use axis names, [ ] for reduced, ( ) for a split, and '...'.";
-      fail(`${quote(culprit)} is not part of the notation.`, start, start + culprit.length, fix);
+      fail(
+        `${quote(culprit)} is not part of the notation.`,
+        start,
+        start + culprit.length,
+        fix,
+      );
     }
     position = TOKEN.lastIndex;
     const token = match[0].trimStart();
@@ -229,7 +273,7 @@ export class Sets {
     const sized = this.dims.map((dim, i) => [dim, this.splitShape[i]]);
     this.statisticsShape = sized.map(([dim, size]) => (dim.reduced ? 1 : size));
     this.keptShape = sized.filter(([dim]) => !dim.reduced).map(([, size]) => size);
-    this.reducedDims = sized.map(([, ], i) => i).filter((i) => this.dims[i].reduced);
+    this.reducedDims = sized.map(([,], i) => i).filter((i) => this.dims[i].reduced);
     this.numSets = product(this.keptShape);
     this.valuesPerSet = product(this.reducedDims.map((i) => this.splitShape[i]));
     this.sizes = Object.fromEntries(pattern.axes.map((axis, i) => [axis, shape[i]]));
@@ -270,7 +314,8 @@ export class Sets {
       const size = this.splitShape[i];
       // From the back, so that nothing is overwritten before it is read.
       for (let j = count - 1; j >= 0; j--) {
-        for (let k = size - 1; k >= 0; k--) found[j * size + k] = found[j] + k * this.strides[i];
+        for (let k = size - 1; k >= 0; k--)
+          found[j * size + k] = found[j] + k * this.strides[i];
       }
       count *= size;
     }
@@ -284,7 +329,8 @@ export class Sets {
   describe(center = true) {
     const one = center ? "mean" : "root mean square";
     const count = `${this.numSets} ${one}${this.numSets === 1 ? "" : "s"} in all`;
-    if (!this.reducedDims.length) return `Nothing is reduced, so each value is its own ${one}: ${count}.`;
+    if (!this.reducedDims.length)
+      return `Nothing is reduced, so each value is its own ${one}: ${count}.`;
     const share = this.valuesPerSet === 1 ? "value makes" : "values share";
     return `${this.valuesPerSet} ${share} each ${one}: ${this.#reducedWords().join(" x ")}; ${count}.`;
   }
@@ -344,10 +390,20 @@ function fit(pattern, shape, groups) {
     const names = `${axes.length} ${axes.length === 1 ? "axis" : "axes"}`;
     const reason = `the pattern names ${names}, but the shape ${tuple(shape)} has ${shape.length}.`;
     if (shape.length > axes.length) {
-      fail(reason, text.length, text.length + 1, "Name the other axes too, or put ... for any number of them.");
+      fail(
+        reason,
+        text.length,
+        text.length + 1,
+        "Name the other axes too, or put ... for any number of them.",
+      );
     }
-    const missing = spans[dims.findIndex((dim) => axes.indexOf(dim.axis) >= shape.length)];
-    fail(reason, ...missing, "Take out the axes that the tensor lacks, or pass one that has them.");
+    const missing =
+      spans[dims.findIndex((dim) => axes.indexOf(dim.axis) >= shape.length)];
+    fail(
+      reason,
+      ...missing,
+      "Take out the axes that the tensor lacks, or pass one that has them.",
+    );
   }
   return dims.map((dim, i) => {
     const size = shape[axes.indexOf(dim.axis)];
@@ -357,9 +413,15 @@ function fit(pattern, shape, groups) {
       fail(`the number of groups ${pattern.groups} is missing.`, ...spans[i], fix);
     }
     if (groups === 0 || size % groups) {
-      const nearest = divisorsNear(size, groups).slice(0, 2).sort((a, b) => a - b);
+      const nearest = divisorsNear(size, groups)
+        .slice(0, 2)
+        .sort((a, b) => a - b);
       const fix = `${pattern.groups} = ${nearest.join(" or ")} would fit.`;
-      fail(`${dim.axis} has ${size} elements, which ${groups} groups do not divide.`, ...spans[i], fix);
+      fail(
+        `${dim.axis} has ${size} elements, which ${groups} groups do not divide.`,
+        ...spans[i],
+        fix,
+      );
     }
     return dim.label.includes("/") ? size / groups : groups;
   });
@@ -367,7 +429,9 @@ function fit(pattern, shape, groups) {
 
 /** Whole numbers that divide `size`, smallest first. */
 export function divisors(size) {
-  const found = Array.from({ length: size }, (_, i) => i + 1).filter((n) => size % n === 0);
+  const found = Array.from({ length: size }, (_, i) => i + 1).filter(
+    (n) => size % n === 0,
+  );
   return found.length ? found : [1];
 }
 
@@ -413,7 +477,9 @@ function formOf(pattern) {
       const parts = pattern.dims.filter((dim) => dim.axis === axis);
       if (parts.length === 1) return parts[0].reduced ? "r" : "k";
       const [first, second] = parts;
-      return first.label === pattern.groups && !first.reduced && second.reduced ? "g" : "x";
+      return first.label === pattern.groups && !first.reduced && second.reduced
+        ? "g"
+        : "x";
     })
     .join("");
 }
