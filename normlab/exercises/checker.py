@@ -1,21 +1,16 @@
 """The exercises: each holds its question, hints and solution, and checks an answer."""
 
 import dis
-import sys
-import sysconfig
-import traceback
 import types
-from pathlib import Path
 
 import numpy as np
 import torch
 
 from normlab import axes
-from normlab.exercises import compare, limits, progress
+from normlab.exercises import blame, compare, diagnosis, limits, probes, progress
 from normlab.exercises.results import Hint, Result, Solution, Text
 
 SECONDS = 10
-_PACKAGE = Path(__file__).resolve().parent.parent
 
 
 class _Todo:
@@ -82,7 +77,7 @@ class Exercise:
         if run.state == "done":
             outcome, message, facts = run.value
         elif run.state == "raised":
-            outcome, message, facts = _explained(run.error)
+            outcome, message, facts = blame.explained(run.error)
         else:
             outcome, facts = "error", ()
             message = "You interrupted the check."
@@ -162,8 +157,8 @@ class Choice(Exercise):
         if several and not isinstance(answer, set | frozenset | list | tuple):
             example = "{" + ", ".join(repr(key) for key in [*self.options][:2]) + "}"
             return (
-                f"Several may be right: answer with a set of letters such as {example}, "
-                f"not with {compare.kind(answer)}.",
+                f"Several may be right: answer with a set of letters such as "
+                f"{example}, not with {compare.kind(answer)}.",
                 (),
             )
         chosen = list(answer) if several else [answer]
@@ -298,8 +293,6 @@ class Code(Exercise):
     """
 
     def __init__(self, number, *, norm, name, **texts_and_choices):
-        from normlab.exercises import probes
-
         fields = probes.Task.__dataclass_fields__
         choices = {k: v for k, v in texts_and_choices.items() if k in fields}
         texts = {k: v for k, v in texts_and_choices.items() if k not in fields}
@@ -307,8 +300,6 @@ class Code(Exercise):
         self.task = probes.Task.of(norm, **choices)
 
     def _judge(self, answer, seed):
-        from normlab.exercises import diagnosis
-
         with torch.random.fork_rng(devices=()):
             return diagnosis.examine(answer, self.task, seed)
 
@@ -346,33 +337,6 @@ def _does_nothing(code):
         if step.opname not in trivial:
             return False
         loads = step.opname.startswith("LOAD") or step.opname == "RETURN_CONST"
-        if loads and not (step.argval in values):
+        if loads and step.argval not in values:
             return False
     return True
-
-
-def _explained(error):
-    """The outcome when the answer raised an error: which, and in which line."""
-    text = str(error).strip()
-    if "ellipsis" in text.lower() and isinstance(error, TypeError):
-        return "not attempted", "There is still a `...` in your code.", ()
-    if isinstance(error, RecursionError):
-        text = "the function calls itself for ever"
-    message = (
-        f"{type(error).__name__}: {text.splitlines()[0] if text else 'no message'}"
-    )
-    line = _line_of(error)
-    if line is None:
-        return "wrong", f"The check cannot work with this answer. {message}", ()
-    return "error", message, (("line", line),)
-
-
-def _line_of(error):
-    """The last line of the student's own code on the way to an error."""
-    libraries = [_PACKAGE, *map(Path, (sysconfig.get_path("stdlib"), sys.prefix))]
-    libraries.append(Path(torch.__file__).parent)
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        file = Path(frame.filename)
-        if not any(file.is_relative_to(folder) for folder in libraries):
-            return f"{frame.lineno}: {frame.line}" if frame.line else str(frame.lineno)
-    return None

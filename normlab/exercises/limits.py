@@ -23,7 +23,7 @@ LINES, CHARACTERS = 10, 600
 
 
 class TimeUp(BaseException):
-    """Thrown into the student's code. Not an Exception: ``except Exception`` lets it pass."""
+    """Thrown into the student's code; ``except Exception`` lets it pass."""
 
 
 @dataclass
