@@ -25,6 +25,10 @@ file, on a plain HTML page. To add one, say ``group_walk``:
 
 4. Import it below, and in `normlab` name it among the names that load on first use.
 
+A widget that asks one question and answers it with sliders and charts begins with
+`Explorer` (`normlab.widgets.explorer`) and ``openExplorer`` (``explorer.js``): rules
+for the state that both sides read, Reset, links, the answer in words.
+
 User text goes into the page as text alone: `element(tag, properties, ...children)` of
 ``base.js`` never reads HTML.
 """

@@ -126,7 +126,7 @@ export default {
       cells.place.setAttribute("aria-label", `${sets.describe()} Arrow keys move from cell to cell, and choose the sample.`);
     }
 
-    const profile = openChart({ title: "One sample\u2019s channels", height: 330, legend: [["dot-now", "mean after GroupNorm"], ["line-spread", "± deviation"], ["dot-before", "at G = 1"]] });
+    const profile = openChart({ title: "One sample\u2019s channels", height: 330, legend: [["dot-now", "mean now"], ["line-spread", "± deviation"], ["dot-before", "at G = 1"]] });
     const distance = openChart({ title: "How far the output moved", height: 150, legend: [["line-now", "from G = 1"], ["line-other", "from G = C"]] });
     distance.svg.addEventListener("click", (event) => {
       const box = distance.svg.getBoundingClientRect();
