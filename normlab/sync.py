@@ -168,10 +168,12 @@ class SyncBatchNorm(BatchNorm):
                 f"{dist.get_world_size(group)} processes together hold 1 (the input "
                 f"here is {tuple(input.shape)}); use a larger batch."
             )
-        momentum = self._next_momentum()
         if self.track_running_stats and self.running_mean is not None and values:
             running = self.running_mean, self.running_var
-            functional.update_running(*running, mean, var, values, momentum)
+            functional.update_running(
+                *running, mean, var, values, self._next_momentum()
+            )
+        self._count_batch()
         weight, bias = (functional.per_channel(t, x) for t in (self.weight, self.bias))
         y = functional.scale_and_shift(x - mean, var, self.eps, weight, bias)
         return y.to(input.dtype)
