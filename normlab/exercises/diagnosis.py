@@ -53,7 +53,7 @@ def diagnose(answer, task, seed=0):
 
 def _best(got, unexplained, findings, task, seed):
     """The mistake that explains the first finding and most of the others; which."""
-    best, most = None, ()
+    best, most, fewest = None, (), 0
     passed = [p for p in got if p not in findings]
     for mistake in mistakes(task):
         explained = []
@@ -62,9 +62,14 @@ def _best(got, unexplained, findings, task, seed):
                 explained.append(p)
             elif not explained:
                 break  # an open question stays open: its answer comes first
-        if len(explained) > len(most):
-            if not any(_fails(mistake, p, task, seed) for p in passed):
-                best, most = mistake, explained
+        if len(explained) < max(1, len(most)):
+            continue
+        if any(_fails(mistake, p, task, seed) for p in passed):
+            continue
+        # Of two that explain as much, the one that would fail less is meant.
+        failing = sum(_fails(mistake, p, task, seed) for p in findings)
+        if len(explained) > len(most) or failing < fewest:
+            best, most, fewest = mistake, explained, failing
     return best, most
 
 

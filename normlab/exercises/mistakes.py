@@ -23,7 +23,7 @@ class Mistake(Steps):
 
     name = ""
     norms = ALL
-    needs = ()  # the tensors without which it cannot be made
+    needs = ()  # what the code must have for it to be possible
     class_only = False
     noisy = ()  # probes whose answers nobody can predict, only that they are wrong
     says = ""
@@ -528,9 +528,19 @@ class OutputWide(Mistake):
         return y
 
 
+class OutputWideParametersToo(OutputWide):
+    def weight_and_bias(self, y):
+        return (t if t is None else t.float() for t in super().weight_and_bias(y))
+
+
 class InputChanged(Mistake):
     name = "input changed in place"
-    noisy = ("the input afterwards",)  # changed in whatever way
+    # In whatever way it is changed, and whichever view of it autograd complains about.
+    noisy = (
+        "the input afterwards",
+        "the gradient of the input",
+        "the running statistics after three steps",
+    )
     says = (
         "Your code changes the input tensor itself (an operation with `_` at its "
         "end, or `-=`, `/=`, or an assignment into it). Others still need it: make a "
@@ -542,6 +552,10 @@ class InputChanged(Mistake):
 
     def normalize(self, x, mean, var):
         return self.center(x, mean).div_(self.deviation(var))
+
+    @classmethod
+    def plausible(cls, got):
+        return "error" not in got or "in-place" in str(got["error"])
 
 
 # Running statistics
@@ -766,7 +780,20 @@ class VarianceFromZero(RunningMistake):
     )
 
 
-# Groups
+# Splitting axes
+
+
+class LastAxisOnly(Mistake):
+    name = "only the last axis"
+    norms = ("layer_norm", "rms_norm")
+    needs = ("normalized_shape",)
+    says = (
+        "You average over the last axis alone. `normalized_shape` may name several "
+        "trailing axes, and all of them are averaged over together."
+    )
+
+    def split(self, x):
+        return x, (-1,)
 
 
 class GroupsThroughChannelsLast(Mistake):

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
 import torch
 
 from normlab import axes
@@ -322,11 +323,14 @@ def _eps(make, task, draw, seen):
     seen["output"] = make(task, eps=0.5)(draw.input(task.shape))
 
 
-@probe("an input of float64", "The output must have the dtype of the input.")
+@probe("inputs of other dtypes", "The output must have the dtype of the input.")
 def _dtype(make, task, draw, seen):
-    y = make(task, dtype=torch.float64)(draw.input(task.shape).double())
-    seen["dtype"] = str(y.dtype)
+    x = draw.input(task.shape)
+    y = make(task, dtype=torch.float64)(x.double())
+    seen["dtype for float64"] = str(y.dtype)
     seen["output"] = y
+    narrow = make(task, dtype=torch.float16)(x.half())
+    seen["dtype for float16"] = str(narrow.dtype)
 
 
 @probe(
@@ -465,7 +469,7 @@ def _finding(probe, label, right, wrong):
         return Finding(probe, label, _shown(right), _shown(wrong))
     # The largest difference; NaN before all.
     gap = (right - wrong).abs().nan_to_num(nan=torch.inf, posinf=torch.inf)
-    at = torch.unravel_index(gap.argmax(), gap.shape)
+    at = np.unravel_index(int(gap.argmax()), gap.shape)  # torch's loads sympy first
     index = ", ".join(str(int(i)) for i in at)
     where = f"{label}[{index}]" if index else label
     return Finding(probe, where, _shown(right[at].item()), _shown(wrong[at].item()))

@@ -221,8 +221,9 @@ class ModuleSubject(Subject):
         }
         options = {k: v for k, v in wanted.items() if takes_by_name(cls, [k])}
         self.module = cls(*task.sizes, **options).to(self.dtype)
-        if not fresh:
-            for role, tensor in self.tensors.items():
+        for role, tensor in self.tensors.items():
+            tensor.data = tensor.data.to(self.dtype)  # one that `.to` did not find
+            if not fresh:
                 tensor.data.fill_(START[role])
 
     @property
