@@ -117,6 +117,7 @@ def test_sets_by_definition(drawn):
         ("[N] (G [C/G]) [H]", "[N] (G [C/G]) [H]"),
         ("([G][C/G]) [L]", "([G C/G]) [L]"),
         ("[...] C", "[...] C"),
+        ("N\u00a0[C]\tH", "N [C] H"),  # pasted from a page, or typed with a tab
     ],
 )
 def test_canonical_text(pattern, canonical):

@@ -37,7 +37,7 @@ the package python3-venv is installed."
 # 3. The packages, exactly as locked, then normlab itself, from this folder.
 "$bin/python" -m pip install --no-compile -r requirements.lock || fail \
     "could not install the packages; what pip says stands above.
-Is there a network? pip must reach https://pypi.org or the index that PIP_INDEX_URL
+Is there a network? pip must reach its package index, or the one that PIP_INDEX_URL
 names. Run make again and pip goes on with what is already there."
 "$bin/python" -m pip install --quiet --no-deps --no-build-isolation -e . || fail \
     "could not install normlab itself; what pip says stands above."

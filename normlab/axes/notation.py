@@ -163,7 +163,8 @@ class Pattern:
         return names
 
 
-_TOKEN = re.compile(r"\s*(?:(\.\.\.)|([A-Za-z]\w*(?:/[A-Za-z]\w*)?)|([\[\]()]))", re.A)
+_NAME = "[A-Za-z][A-Za-z0-9_]*"
+_TOKEN = re.compile(rf"\s*(?:(\.\.\.)|({_NAME}(?:/{_NAME})?)|([\[\]()]))")
 
 
 def parse(pattern):

@@ -116,7 +116,7 @@ export class Pattern {
 
 // ----------------------------------------------------------------------- the parser
 
-const TOKEN = /[ \t\n\r\f\v]*(?:\.\.\.|[A-Za-z]\w*(?:\/[A-Za-z]\w*)?|[[\]()])/y;
+const TOKEN = /\s*(?:\.\.\.|[A-Za-z]\w*(?:\/[A-Za-z]\w*)?|[[\]()])/y;
 
 /** Read a pattern such as "[N] C [H W]"; throws NotationError. */
 export function parse(text) {
