@@ -23,9 +23,11 @@ try:
 except ImportError:  # on Colab: fetch the package alone, leave its torch as it is
     %pip install --quiet --no-deps git+https://github.com/normlab/normlab
     import normlab"""
-# The chapters that mirror a document, by their number; the rest follow the form of
-# GroupNorm's thirteen sections under titles of their own.
+# By their numbers: the chapters that mirror a document, and those in the form of
+# GroupNorm's thirteen sections under titles of their own. The rest have as many
+# sections as they need.
 MIRRORS = {1, 2, 6, 8}
+THIRTEEN = {3, 4, 5, 7}
 WITHOUT_SECTIONS = {0}
 # Names that live for one cell and may be bound anew in another; so may a name that is
 # a loop's target wherever it is bound.
@@ -102,7 +104,7 @@ def texts(outputs):
 
 
 def sections(chapter):
-    """The numbered headings are those of sections.tsv, or thirteen of its own."""
+    """The numbered headings are those of sections.tsv, or count up from 1."""
     found = [line[3:] for line in chapter.headings if re.match(r"## \d", line)]
     number = chapter.number
     if number in MIRRORS:
@@ -112,7 +114,8 @@ def sections(chapter):
     elif number in WITHOUT_SECTIONS:
         return
     else:
-        wanted = [f"{number}.{k} " for k in range(1, 14)]
+        last = 13 if number in THIRTEEN else max(3, len(found))
+        wanted = [f"{number}.{k} " for k in range(1, last + 1)]
         found = [re.sub(r"(?<=\d )\S.*", "", line) for line in found]
     if found != wanted:
         odd = next((f for f, w in zip(found, wanted, strict=False) if f != w), None)

@@ -225,6 +225,18 @@ def test_titles_of_a_mirrored_chapter_are_those_of_its_document(tmp_path):
     assert list(check(chapter_of(cells, tmp_path))) == []
 
 
+def test_a_later_chapter_has_as_many_sections_as_it_needs(tmp_path):
+    (check,) = (check for check in CHECKS if check.__name__ == "sections")
+    cells = good_cells()
+    for cell in cells:
+        cell.source = cell.source.replace("## 3.", "## 10.")
+    del cells[-5]  # the last section
+    assert list(check(chapter_of(cells, tmp_path, "10_norm.ipynb"))) == []
+    replaced(4, "10.2", "10.3")(cells)
+    found = list(check(chapter_of(cells, tmp_path, "10_norm.ipynb")))
+    assert found == ["12 of 12 sections; the first wrong one: 10.3 "]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
