@@ -18,6 +18,7 @@ _HOME = {
     "devices": "device",
     "diagrams": "draw_comparison draw_flow draw_images draw_lines draw_sets "
     "draw_values",
+    "exercises.quizzes": "quiz",
     "modules": "BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d "
     "InstanceNorm2d InstanceNorm3d LayerNorm RMSNorm",
     "norm": "Norm",

@@ -37,12 +37,14 @@ from normlab.widgets.axis_picker import AxisPicker
 from normlab.widgets.base import Widget, bundle, static_page
 from normlab.widgets.batch_mates import BatchMates
 from normlab.widgets.group_walk import GroupWalk
+from normlab.widgets.quiz import Quiz
 from normlab.widgets.running_stats import RunningStats
 
 __all__ = [
     "AxisPicker",
     "BatchMates",
     "GroupWalk",
+    "Quiz",
     "RunningStats",
     "Widget",
     "bundle",

@@ -1,0 +1,42 @@
+"""The quizzes, one file a chapter, in jupyterquiz's form.
+
+A question may have a ``key``: an expression that a test computes and compares with the
+answer that is marked correct. The quiz does without it.
+"""
+
+import json
+from pathlib import Path
+
+from normlab.exercises import progress
+from normlab.widgets import Quiz
+
+_HERE = Path(__file__).parent
+
+
+def quiz(chapter):
+    """The quiz of a chapter, to be shown as the last line of a cell.
+
+    When all questions are answered right, `normlab.progress` knows of it; that takes a
+    kernel. Raises ValueError when the chapter has no quiz.
+
+    >>> quiz(6)
+    quiz(6)
+    """
+    file = _HERE / f"chapter{chapter:02d}.json" if isinstance(chapter, int) else None
+    if file is None or not file.is_file():
+        found = sorted(int(path.stem[-2:]) for path in _HERE.glob("chapter??.json"))
+        raise ValueError(
+            f"quiz: chapter {chapter!r} has no quiz; "
+            f"these have: {', '.join(map(str, found))}."
+        )
+    questions = json.loads(file.read_text(encoding="utf-8"))
+    for question in questions:
+        question.pop("key", None)
+    made = Quiz(chapter=chapter, questions=questions)
+    made.observe(_record, "solved")
+    return made
+
+
+def _record(change):
+    if len(set(change.new)) == len(change.owner.questions):
+        progress.record(f"quiz {change.owner.chapter}")
