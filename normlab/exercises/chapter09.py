@@ -9,13 +9,6 @@ from torch import nn
 
 from normlab.exercises import Choice, Code, Free, Pattern, Value
 
-_IMPORTS = """
-import copy
-import torch
-import torch.nn.functional as F
-from torch import nn
-"""
-
 
 def _repeatable(judge):
     """The judge with seeded random numbers that leave the notebook's own alone."""
@@ -131,7 +124,6 @@ waking_layers = Free(
     "9.2",
     judge=_judge_freeze,
     name="freeze",
-    given=_IMPORTS,
     question=(
         "Write `freeze(net)`: afterwards every BatchNorm1d in `net`, at any depth, "
         "works as in eval mode, also after `net.train()`. Dropout and the linear "
@@ -201,10 +193,10 @@ poisoned_average = Value(
         "`train_skipping`. After which batch, counted from 0, does a buffer of the net "
         "first hold a value that is not finite?"
     ),
-    answer=13,
+    answer=23,
     mistakes=[
         (
-            14,
+            24,
             "One too far: batches are counted from 0.",
         ),
         (
@@ -300,7 +292,6 @@ lagging_teacher = Free(
     "9.5",
     judge=_judge_teacher,
     name="update_teacher",
-    given=_IMPORTS,
     question=(
         "Repair `update_teacher(teacher, student, decay)`. The parameters stay an "
         "average, decay times the teacher's and 1 - decay times the student's; see to "
@@ -386,7 +377,6 @@ half_loaded = Free(
     "9.6",
     judge=_judge_never_measured,
     name="never_measured",
-    given=_IMPORTS,
     question=(
         "Write `never_measured(net)`: the list of the names, as in "
         "`net.named_modules()`, of all layers whose running statistics are still what "
@@ -519,7 +509,6 @@ needless_bias = Free(
     "9.9",
     judge=_judge_drop_bias,
     name="drop_bias",
-    given=_IMPORTS,
     question=(
         "Write `drop_bias(conv, norm)`, which takes the bias out of a trained `conv` "
         "in front of a BatchNorm2d, in place, so that neither the eval output nor the "
@@ -628,7 +617,6 @@ unequal_sensors = Free(
     "9.11",
     judge=_judge_sensor_norm,
     name="SensorNorm",
-    given=_IMPORTS,
     question=(
         "Write the module `SensorNorm(features)`: BatchNorm for inputs of shape "
         "(N, L, features), with one mean per feature in training and running "
@@ -747,7 +735,6 @@ longest_neighbour = Free(
     "9.13",
     judge=_judge_masked,
     name="masked_batch_norm",
-    given=_IMPORTS,
     question=(
         "Write `masked_batch_norm(x, mask)` for x of shape (N, C, L) and a mask "
         "(N, L) that is True where there is speech: normalize each channel with mean "
@@ -813,7 +800,6 @@ textbook_norm = Code(
     name="TutorialNorm",
     eps=1e-6,
     skip=("half precision", "two trailing axes"),
-    given=_IMPORTS,
     question=(
         "Repair the class `TutorialNorm(features, eps=1e-6)`, so that it computes what "
         "`nn.LayerNorm(features, eps=1e-6)` does. Keep the parameters `weight` and "
@@ -889,11 +875,10 @@ same_token = Code(
     norm="rms_norm",
     name="rms_norm",
     skip=("two trailing axes",),
-    given=_IMPORTS,
     question=(
         "Repair `rms_norm(x, normalized_shape, weight, eps)`, so that it is right in "
-        "float16 too, over the last axis of x. The output has the input's dtype, and you call no norm of "
-        "PyTorch."
+        "float16 too, over the last axis of x. The output has the input's dtype, and "
+        "you call no norm of PyTorch."
     ),
     hints=[
         "The largest float16 is 65504. Which intermediate value is larger?",
@@ -1013,7 +998,6 @@ shrinking_gains = Free(
     "9.18",
     judge=_judge_gains,
     name="gains_and_biases",
-    given=_IMPORTS,
     question=(
         "Write `gains_and_biases(net)`: the names, as in `net.named_parameters()`, of "
         "all parameters of normalization layers, home-made ones included, whose class "
