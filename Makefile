@@ -13,7 +13,7 @@ FIRST  := $(firstword $(wildcard notebooks/00*.ipynb notebooks/06*.ipynb))
 ROOT   := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test unit lint notebooks bench browser lock clean
+.PHONY: help lab test unit lint notebooks book serve bench browser lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -37,6 +37,12 @@ lint: $(STAMP) ## check style and format, notebooks included
 
 notebooks: $(STAMP) ## run every notebook, store its outputs, show time and memory
 	$(BIN)/python tools/notebooks.py
+
+book: $(STAMP) ## build the course as a website in book/_build/html
+	$(BIN)/python tools/build_book.py
+
+serve: book ## show that website at http://localhost:8000
+	$(RUN) http.server 8000 --bind localhost --directory book/_build/html
 
 bench: $(STAMP) browser ## measure our norms against PyTorch, diagrams, widgets
 	$(RUN) bench
