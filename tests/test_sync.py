@@ -10,10 +10,12 @@ import normlab
 import sync_workers as workers
 
 # A fork server imports torch once for all; Windows has none, and imports it each time.
+# It knows nothing of pytest's paths, and skips what it does not find: name what is
+# installed, not sync_workers. Optimizers and DistributedDataParallel import dynamo.
 method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else ""
 context = multiprocessing.get_context(method or "spawn")
 if method:
-    context.set_forkserver_preload(["sync_workers"])
+    context.set_forkserver_preload(["pytest", "torch._dynamo", "normlab.sync"])
 
 
 def run(world, work, tmp_path, *arguments):
