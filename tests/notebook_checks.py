@@ -123,7 +123,7 @@ def sections(chapter):
 
 
 def frame(chapter):
-    """Title, goals, what was seen, exercises and outlook, in this order."""
+    """Title, goals, what was seen, exercises, a quiz or none, outlook: in this order."""
     if not re.match(rf"# {chapter.number}\. \S", chapter.nb.cells[0].source):
         yield f'the first line is not "# {chapter.number}. Title"'
     if len([line for line in chapter.headings if line.startswith("# ")]) != 1:
@@ -135,8 +135,9 @@ def frame(chapter):
     if -1 in places or places != sorted(places):
         yield f"**In this chapter** or one of {marks} is missing or out of order"
         return
-    if [line[3:] for line in chapter.headings if line.startswith("## ")][-3:] != marks:
-        yield f"the last sections are not {marks}"
+    last = [line[3:] for line in chapter.headings if line.startswith("## ")]
+    if last[-3:] != marks and last[-4:] != [*marks[:2], "Quiz", marks[2]]:
+        yield f"the last sections are not {marks}, a quiz before the last"
     goals, seen, tasks, _ = (
         len(BULLET.findall(text[a:b]))
         for a, b in zip(places, [text.find("\n## "), *places[2:], None], strict=True)
@@ -145,7 +146,10 @@ def frame(chapter):
         yield f"{goals} goals, not 3 to 5 bullets"
     if seen != goals:
         yield f"{goals} goals but {seen} bullets on what we saw"
-    if not 3 <= tasks <= 5 and chapter.number not in WITHOUT_SECTIONS:
+    checked = len(re.findall(r"^### Exercise \d", text, flags=re.MULTILINE))
+    if 0 < checked < 5:
+        yield f"{checked} exercises with a check, not at least 5"
+    if not (checked or 3 <= tasks <= 5 or chapter.number in WITHOUT_SECTIONS):
         yield f"{tasks} exercises, not a list of 3 to 5"
 
 

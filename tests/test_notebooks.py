@@ -158,6 +158,8 @@ BROKEN = [
     ("frame", replaced(0, "- find the mean\n", ""), "2 goals, not 3 to 5 bullets"),
     ("frame", replaced(-3, "- find the mean\n", ""), "3 goals but 2 bullets"),
     ("frame", replaced(-2, "1. ", ""), "2 exercises, not a list of 3 to 5"),
+    ("frame", replaced(-2, "1. ", "### Exercise 3.1\n\n"), "1 exercises with a check"),
+    ("frame", replaced(-2, "## Ex", "## Quiz\n\n## Ex"), "last sections are not"),
     ("install_cell", replaced(1, "--quiet ", ""), "not the install cell"),
     ("cell_length", source(3, LINE * 13), r"cell 4 \(print\(1\)\) has 13 lines"),
     ("cell_length", source(3, DEFINITION), r"cell 4 \(def f\(\):\) has 26 lines"),
