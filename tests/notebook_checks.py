@@ -123,7 +123,7 @@ def sections(chapter):
 
 
 def frame(chapter):
-    """Title, goals, what was seen, exercises, a quiz or none, outlook: in this order."""
+    """Title, goals, what we saw, exercises, perhaps a quiz, outlook, in this order."""
     if not re.match(rf"# {chapter.number}\. \S", chapter.nb.cells[0].source):
         yield f'the first line is not "# {chapter.number}. Title"'
     if len([line for line in chapter.headings if line.startswith("# ")]) != 1:
