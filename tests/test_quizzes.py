@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -135,6 +136,10 @@ def test_no_question_is_asked_twice():
     assert sorted(set(asked)) == sorted(asked)
 
 
+def test_chapters_1_to_8_have_a_quiz():
+    assert {f"chapter{number:02d}" for number in range(1, 9)} <= {f.stem for f in FILES}
+
+
 GOOD = {
     "question": "2 + 2?",
     "type": "multiple_choice",
@@ -255,6 +260,16 @@ def test_a_quiz_is_its_file_without_the_keys():
     assert [q["question"] for q in made.questions] == [q["question"] for q in stored]
     assert any("key" in q for q in stored)
     assert not any("key" in q for q in made.questions)
+
+
+def test_the_right_option_stands_anywhere():
+    places = Counter(
+        [answer["correct"] for answer in question["answers"]].index(True)
+        for file in FILES
+        for question in quiz(int(file.stem[-2:])).questions
+        if question["type"] == "multiple_choice"
+    )
+    assert max(places.values()) <= 0.4 * places.total()
 
 
 def test_text_and_html_are_stable_and_without_ids():

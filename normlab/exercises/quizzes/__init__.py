@@ -1,9 +1,11 @@
 """The quizzes, one file a chapter, in jupyterquiz's form.
 
 A question may have a ``key``: an expression that a test computes and compares with the
-answer that is marked correct. The quiz does without it.
+answer that is marked correct. The quiz does without it. In the files the answers may
+stand in any order: a quiz shows them in another one.
 """
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -32,9 +34,17 @@ def quiz(chapter):
     questions = json.loads(file.read_text(encoding="utf-8"))
     for question in questions:
         question.pop("key", None)
+        if question["type"] != "numeric":
+            question["answers"].sort(key=lambda a, q=question: _place(q, a))
     made = Quiz(chapter=chapter, questions=questions)
     made.observe(_record, "solved")
     return made
+
+
+def _place(question, answer):
+    """Where an answer goes: by no plan, but the same each time and everywhere."""
+    text = question["question"] + answer["answer"]
+    return hashlib.sha256(text.encode()).digest()
 
 
 def _record(change):
