@@ -235,7 +235,7 @@ def _judge_buffers(answer):
 lost_buffers = Free(
     "2.4",
     question=(
-        "Train the tiny net of section 2.14 and save it twice, as `named_parameters()` "
+        "Section 2.14 trains a tiny net and saves it twice, as `named_parameters()` "
         "alone and as the whole `state_dict()`. Restored from the first, it gives "
         "other outputs in eval. Which buffers make the difference? Copy them over one "
         "at a time, and answer with the set of the names that are needed (as few as "
@@ -440,7 +440,7 @@ layout = Free(
         "of shape (N, D, L) with D = 16 features. The norm is meant to normalize each "
         "token (the 16 features at one position). On L = 16 it runs without an error "
         "and does something else. Repair it, and answer with the net: same weights, "
-        "output of shape (N, D, L) for any L."
+        "output of shape (N, D, L)."
     ),
     judge=_judge_layout,
     given="from torch import nn\nfrom normlab.exercises import chapter02 as exercises",
