@@ -11,13 +11,14 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-_MODULES = ("axes", "diagrams", "functional", "modules", "widgets")
+_MODULES = ("axes", "diagrams", "exercises", "functional", "modules", "widgets")
 _HOME = {
     "axes": "parse",
     "convert": "replace_norms",
     "devices": "device",
     "diagrams": "draw_comparison draw_flow draw_images draw_lines draw_sets "
     "draw_values",
+    "exercises.progress": "progress",
     "exercises.quizzes": "quiz",
     "modules": "BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d "
     "InstanceNorm2d InstanceNorm3d LayerNorm RMSNorm",

@@ -12,7 +12,9 @@ waiting thread as well; only another process could end that.
 import contextlib
 import ctypes
 import io
+import sys
 import threading
+import time
 import warnings
 from dataclasses import dataclass
 
@@ -112,11 +114,17 @@ def _wait(finished, seconds):
 
 
 def _stop(thread):
+    throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    identity, error = ctypes.c_ulong(thread.ident), ctypes.py_object(TimeUp)
+    traced = sys.gettrace() is not None
     # More than once, since code may catch everything and go on.
     for _ in range(20):
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread.ident), ctypes.py_object(TimeUp)
-        )
-        thread.join(0.02)
+        throw(identity, error)
+        time.sleep(0.02)
+        if traced:
+            # While an exception waits for a thread that compiled code holds, CPython
+            # 3.11 hangs at the next traced call of a Python function, in any thread: a
+            # debugger would see the kernel freeze. So it is withdrawn.
+            throw(identity, None)
         if not thread.is_alive():
             return

@@ -905,6 +905,11 @@ _NAMED = [
 ]
 
 
+def names():
+    """The names of all mistakes."""
+    return {cls.name for cls in (*_NAMED, WrongAxes, WrongEps)}
+
+
 @lru_cache(maxsize=64)
 def mistakes(task):
     """All mistakes that can be made in a task."""

@@ -301,7 +301,7 @@ def _parameter_gradient(make, task, draw, seen):
     tolerance=0.02,
 )
 def _offset(make, task, draw, seen):
-    seen["output"] = make(task)(draw.normal(task.shape) + 1e4)
+    seen["output"] = make(task)(10 * draw.normal(task.shape) + 1e4)
 
 
 @probe("values around 0.001", "eps does not act where it should.", tolerance=1e-3)

@@ -12,7 +12,11 @@ import json
 import os
 import sys
 import time
+from html import escape
 from pathlib import Path
+
+# Seconds to wait for another kernel, and after which its lock counts as left behind.
+PATIENCE, STALE = 2.0, 10.0
 
 
 def path():
@@ -57,6 +61,49 @@ def record(number):
                 _write(file, entries)
 
 
+class Progress:
+    """What is solved, chapter by chapter, as text and as a table."""
+
+    def __init__(self, chapters, done):
+        self.rows = [
+            (
+                number,
+                sum(one.number in done for one in exercises.values()),
+                len(exercises),
+                [
+                    f"{'✓' if one.number in done else '·'} {one.number}"
+                    for one in exercises.values()
+                ],
+            )
+            for number, exercises in chapters.items()
+        ]
+
+    def __repr__(self):
+        return "\n".join(
+            f"Chapter {number}: {done} of {total} solved  {'  '.join(marks)}"
+            for number, done, total, marks in self.rows
+        )
+
+    def _repr_html_(self):
+        rows = "".join(
+            f"<tr><td>{number}</td><td>{done} of {total}</td>"
+            f"<td>{escape('  '.join(marks))}</td></tr>"
+            for number, done, total, marks in self.rows
+        )
+        return (
+            "<table><caption>Exercises solved (✓) and open (·)</caption><thead><tr>"
+            '<th scope="col">Chapter</th><th scope="col">Solved</th>'
+            f'<th scope="col">Exercises</th></tr></thead><tbody>{rows}</tbody></table>'
+        )
+
+
+def progress():
+    """Show what is solved, chapter by chapter."""
+    from normlab.exercises import chapters
+
+    return Progress(chapters(), solved())
+
+
 def _read(file):
     """The entries of the file; ValueError if it is not what `_write` writes."""
     data = json.loads(file.read_text(encoding="utf-8"))
@@ -81,10 +128,10 @@ def _set_aside(file):
 
 
 @contextlib.contextmanager
-def _lock(file, patience=2.0, stale=10.0):
+def _lock(file):
     """One kernel at a time: the holder of a file that only one can create."""
     lock = file.with_name(file.name + ".lock")
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PATIENCE
     held = False
     while not held and time.monotonic() < deadline:
         try:
@@ -92,7 +139,7 @@ def _lock(file, patience=2.0, stale=10.0):
             held = True
         except (FileExistsError, PermissionError):  # Windows: being deleted
             with contextlib.suppress(OSError):
-                if time.time() - lock.stat().st_mtime > stale:
+                if time.time() - lock.stat().st_mtime > STALE:
                     lock.unlink()  # its kernel died
             time.sleep(0.01)
     try:
