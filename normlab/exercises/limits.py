@@ -6,15 +6,15 @@ student interrupts, an exception is thrown into that thread. It arrives between 
 steps of Python code, so an endless loop ends. A single call into compiled code that
 never returns cannot be ended this way: the thread is left behind and ends with the
 kernel. Compiled code that never lets go of Python's lock (``10 ** 10 ** 9``) stops the
-waiting thread as well; only another process could end that.
+waiting thread as well; only another process could end that. And where a debugger or
+coverage traces every call, CPython 3.11 makes all threads wait until the exception has
+arrived, so there a call that does not return is waited for.
 """
 
 import contextlib
 import ctypes
 import io
-import sys
 import threading
-import time
 import warnings
 from dataclasses import dataclass
 
@@ -114,17 +114,11 @@ def _wait(finished, seconds):
 
 
 def _stop(thread):
-    throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    identity, error = ctypes.c_ulong(thread.ident), ctypes.py_object(TimeUp)
-    traced = sys.gettrace() is not None
     # More than once, since code may catch everything and go on.
     for _ in range(20):
-        throw(identity, error)
-        time.sleep(0.02)
-        if traced:
-            # While an exception waits for a thread that compiled code holds, CPython
-            # 3.11 hangs at the next traced call of a Python function, in any thread: a
-            # debugger would see the kernel freeze. So it is withdrawn.
-            throw(identity, None)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident), ctypes.py_object(TimeUp)
+        )
+        thread.join(0.02)
         if not thread.is_alive():
             return
