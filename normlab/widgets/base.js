@@ -53,6 +53,11 @@ export function openView({ model, el, name, label }) {
     notice,
     live,
   );
+  // JupyterLab takes arrow keys, Enter and Space for its cells, before any listener here
+  // hears of them; it spares the focused element if that says so itself.
+  root.addEventListener("focusin", ({ target }) => {
+    target.setAttribute("data-lm-suppress-shortcuts", "true");
+  });
   el.replaceChildren(root);
   const closers = [followTheme(root)];
 

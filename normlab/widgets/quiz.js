@@ -62,30 +62,32 @@ export default {
     const right = new Set();
 
     const score = element("p", { class: "nl-score" });
-    function count() {
+    function show() {
       setText(score, `${right.size} of ${questions.length} answered correctly.`);
+    }
+    function save() {
+      show();
+      view.save({ solved: [...right].sort((a, b) => a - b) });
     }
     function note(index) {
       if (right.has(index)) return;
       right.add(index);
-      count();
-      view.save({ solved: [...right].sort((a, b) => a - b) });
+      save();
+    }
+    function clear() {
+      forms.forEach((form) => form.reset());
+      right.clear();
+      save();
     }
 
-    // Without this attribute JupyterLab takes the arrow keys, and moves between cells.
-    const keys = { "data-lm-suppress-shortcuts": "true" };
     const forms = questions.map((question, index) => questionForm(question, index, note));
-    const restart = element(
-      "button",
-      { type: "button", onclick: () => forms.forEach((form) => form.reset()) },
-      "Clear all answers",
-    );
+    const restart = element("button", { type: "button", onclick: clear }, "Clear all answers");
     view.root.append(
       element("p", { class: "nl-title" }, label),
-      element("div", keys, ...forms),
+      ...forms,
       element("div", { class: "nl-foot" }, score, restart),
     );
-    count();
+    show();
     return view.close;
   },
 };
