@@ -183,7 +183,7 @@ def test_the_solution_is_a_fold():
     assert solution._repr_html_().startswith(
         "<details><summary>Solution of exercise 1.1"
     )
-    assert repr(solution).startswith("Solution of exercise 1.1\n\ndef my_group_norm(x")
+    assert repr(solution).startswith("Solution of exercise 1.1\n\ndef group_norm(x")
 
 
 def test_hints_come_one_after_the_other_and_the_last_stays():
