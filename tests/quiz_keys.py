@@ -613,3 +613,89 @@ def reach_of_an_output():
     x = normal(2, 6, 8).requires_grad_()
     (reach,) = torch.autograd.grad(F.rms_norm(x, (6, 8))[1, 2, 3], x)
     return reach.ne(0).sum().item()
+
+
+# ------------------------------------------------------------------------- chapter 9
+
+
+@key
+def trained_at_32():
+    layer = nn.LayerNorm(8)
+    y = layer(normal(2, 8, 8, 8) + torch.arange(8.0)[:, None, None])
+    over_width = bool((y.mean(3).abs() < 1e-4).all())
+    fails = raises(layer, normal(2, 8, 12, 12))
+    any_size = not raises(layer, normal(2, 12, 12, 8))  # with the channels last
+    return [over_width and fails, not any_size, not fails, False]
+
+
+@key
+def padding_counts():
+    layer = nn.GroupNorm(1, 1).eval()
+    row, other = normal(1, 1, 5) + 2, normal(1, 1, 5, seed=1)
+    alone = layer(row)
+    padded = layer(F.pad(row, (0, 4)))[..., :5]
+    beside = layer(torch.cat([row, 9 * other]))[:1]
+    masked = padded * torch.ones(5)
+    return [
+        not same(padded, alone),
+        not same(beside, alone),
+        bool(list(layer.buffers())),
+        same(masked, alone),
+    ]
+
+
+@key
+def factor_of_std():
+    x = normal(5)
+    wrong = (x - x.mean()) / x.std(-1)
+    return (wrong / F.layer_norm(x, (5,), eps=0.0))[0].item()
+
+
+# ------------------------------------------------------------------------ chapter 10
+
+
+@key
+def pattern_of_shares():
+    shape = (4, 2, 3, 3)
+    wanted = np.concatenate(
+        [axes.parse("[N] C [H W]").on((2, 2, 3, 3)).set_ids + 2 * r for r in range(2)]
+    )
+    options = ("(R [N/R]) C [H W]", "[N] C [H W]", "N C [H W]", "N (R [C/R]) [H W]")
+    sets = [axes.parse(o).on(shape, **({"R": 2} if "R" in o else {})) for o in options]
+    return [np.array_equal(s.set_ids, wanted) for s in sets]
+
+
+@key
+def merged_mean():
+    return torch.tensor([1.0, 2.0, 3.0, 10.0]).mean().item()
+
+
+@key
+def merged_variance():
+    return torch.tensor([0.0, 2.0, 10.0, 12.0]).var(correction=0).item()
+
+
+@key
+def same_on_two_processes():
+    x = 2 * normal(8, 4) + torch.arange(8.0)[:, None]
+
+    def in_shares(layer):
+        return torch.cat([layer(part) for part in x.split(4)])
+
+    parts = x.split(4)
+    mean = sum(p.mean(0) for p in parts) / 2
+    var = sum(p.var(0, correction=0) + (p.mean(0) - mean) ** 2 for p in parts) / 2
+    merged = (x - mean) / (var + 1e-5).sqrt()
+    batch_norm, group_norm, layer_norm = (
+        nn.BatchNorm1d(4),
+        nn.GroupNorm(2, 4),
+        nn.LayerNorm(4),
+    )
+    plain = same(in_shares(batch_norm), batch_norm(x))
+    return [
+        same(in_shares(group_norm), group_norm(x)),
+        same(merged, batch_norm(x)),
+        plain,
+        same(in_shares(layer_norm), layer_norm(x)),
+        plain,
+    ]
