@@ -117,37 +117,38 @@ loudest_feature = Value(
     "have nearly all of them.",
 )
 
-unchanged = Choice(
+bias_in_front = Choice(
     "4.4",
     question=(
-        "`LayerNorm(D)` without affine parameters (ε is negligible, D = 16) on tokens "
-        "of shape (N, L, D). Which changes leave the output of token x as it was? "
-        "Answer with a set of letters."
+        "`nn.Linear(16, 8)` with a bias stands right in front of `nn.LayerNorm(8)`, "
+        "and the net is in training. Which part of that bias has no influence on the "
+        "output?"
     ),
     options={
-        "a": "7 x in place of x",
-        "b": "x + 100 in place of x",
-        "c": "-x in place of x",
-        "d": "all other tokens of the sentence are replaced",
-        "e": "100 is added to the first feature of x",
+        "a": "All of it: what the norm subtracts takes the bias with it, as in "
+        "BatchNorm.",
+        "b": "Its mean over the 8 features, and nothing else.",
+        "c": "Each of its 8 numbers keeps its sign and loses its size.",
+        "d": "None of it in training, all of it in eval.",
     },
-    answer={"a", "b", "d"},
+    answer="b",
     mistakes={
-        "a": "A positive factor stretches the deviations and the standard deviation "
-        "alike, and cancels.",
-        "b": "A constant added to all features moves the mean by as much, and cancels.",
-        "c": "The deviations change their signs, the standard deviation does not: the "
-        "output is the negative.",
-        "d": "No other token is in the set of x, so none has an influence.",
-        "e": "That changes both the mean and the deviation, and all 16 outputs with "
-        "them.",
+        "a": "In BatchNorm a feature's bias is the same for all values of the set. In "
+        "LayerNorm the set is one token with its 8 features, and the bias differs "
+        "within it.",
+        "c": "The token as a whole keeps its direction, not each feature its sign. And "
+        "the bias is added to the features before anything is measured.",
+        "d": "LayerNorm does the same in both modes: it has nothing to remember.",
     },
     hints=[
-        "What does LayerNorm erase of a token? Section 4.5 names two things.",
-        "Mean and length of a token are erased, its direction is not; and outside of "
-        "the token nothing counts.",
+        "What does LayerNorm subtract: one number for each feature, or one for each "
+        "token?",
+        "Split the bias in two: the same number for all 8 features, and the rest, "
+        "which sums to 0. Which of the two goes into the mean of the token?",
     ],
-    why="Shift and positive scale are erased, and other tokens are not looked at.",
+    why="A constant added to all features of a token is subtracted with the mean. What "
+    "is left of the bias, its deviations from its mean, changes the token's direction, "
+    "so it learns. Section 4.11 shows the gradient, and that it sums to 0.",
 )
 
 
@@ -165,9 +166,9 @@ def _layer_norm_with(correction=0, eps_outside=False, last_only=False):
 layer_norm = Code(
     "4.5",
     norm="layer_norm",
-    name="layer_norm",
+    name="my_layer_norm",
     question=(
-        "From an empty cell: write `layer_norm(x, normalized_shape, weight, bias, "
+        "From an empty cell: write `my_layer_norm(x, normalized_shape, weight, bias, "
         "eps)` for inputs of any rank; `normalized_shape` is a tuple of one or more "
         "sizes, and weight and bias have that shape. Use no norm of PyTorch and none "
         "of the functions above."
@@ -181,7 +182,7 @@ layer_norm = Code(
         "bias. Both broadcast by themselves, since they stand at the end.",
     ],
     solution="""
-def layer_norm(x, normalized_shape, weight, bias, eps):
+def my_layer_norm(x, normalized_shape, weight, bias, eps):
     dims = tuple(range(-len(normalized_shape), 0))
     centred = x - x.mean(dims, keepdim=True)
     var = centred.square().mean(dims, keepdim=True)
