@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+import badges
 import browser
 import normlab
 
@@ -158,3 +159,12 @@ def test_a_missing_browser_is_told_with_the_way_out(monkeypatch):
     monkeypatch.setattr(browser, "INSTALLERS", ())
     with pytest.raises(SystemExit, match=r"none was found .*\nInstall one"):
         browser.main()
+
+
+def test_readme_lists_every_chapter_with_its_links():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for notebook in badges.notebooks():
+        row = next(row for row in text.splitlines() if f"]({notebook})" in row)
+        assert re.findall(r"\[(\w+)\]\((http[^)]+)\)", row) == list(
+            badges.links(notebook).items()
+        )
