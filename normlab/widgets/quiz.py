@@ -24,9 +24,9 @@ class Quiz(Widget):
     A page without kernel checks the answers as well.
 
     >>> from normlab import quiz
-    >>> norms = quiz(6)
-    >>> norms.chapter, norms.questions[0]["type"]
-    (6, 'multiple_choice')
+    >>> made = quiz(6)
+    >>> made.chapter, made.questions[0]["type"]
+    (6, 'numeric')
     """
 
     stem = "quiz"

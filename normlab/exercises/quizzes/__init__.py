@@ -18,8 +18,8 @@ _HERE = Path(__file__).parent
 def quiz(chapter):
     """The quiz of a chapter, to be shown as the last line of a cell.
 
-    When all questions are answered right, `normlab.progress` knows of it; that takes a
-    kernel. Raises ValueError when the chapter has no quiz.
+    Once all its questions are answered right, the file of `normlab.exercises.progress`
+    notes it; that takes a kernel. Raises ValueError when the chapter has no quiz.
 
     >>> quiz(6)
     quiz(6)
