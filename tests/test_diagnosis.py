@@ -118,6 +118,36 @@ def test_a_mistake_that_no_one_named_is_told_by_its_first_finding():
     assert dict(facts)["expected"] == "0"
 
 
+def test_built_in_functions_that_hide_their_arguments_are_called_by_place():
+    assert diagnosis.examine(torch.group_norm, Task.of("group_norm")) is None
+    found = diagnosis.examine(torch.layer_norm, Task.of("group_norm"))
+    assert found[0] == "wrong"
+    assert found[1].startswith("The check cannot work with this answer. TypeError: ")
+
+
+def test_tensors_that_a_class_lacks_are_missed():
+    class Bare(torch.nn.Module):
+        def __init__(self, *sizes):
+            super().__init__()
+
+        def forward(self, x):
+            return F.group_norm(x, 2)
+
+    found = diagnosis.diagnose(Bare, Task.of("GroupNorm"))
+    saved = {f.probe.name: f for f in found.findings}["what state_dict saves"]
+    assert (saved.expected, saved.got) == ("a parameter", "missing")
+    assert found.named[0][0].name == "weight and bias missing"
+
+
+def test_whatever_comes_out_of_float16_is_put_down_to_its_squares():
+    def halved(x, shape, weight, bias, eps):
+        y = F.layer_norm(x, shape, weight, bias, eps)
+        return y / 2 if x.abs().max() > 60 and x.dtype == torch.float16 else y
+
+    found = diagnosis.diagnose(halved, Task.of("layer_norm", skip=()))
+    assert [mistake.name for mistake, _ in found.named] == ["squares in float16"]
+
+
 def test_two_mistakes_at_once_are_both_named():
     def both(x, rm, rv, weight, bias, training, momentum, eps):
         y = F.batch_norm(x, rm, rv, weight, None, training, 1 - momentum, eps)

@@ -276,6 +276,11 @@ def test_answers_are_attempts(answer):
     assert not checker.not_attempted(answer)
 
 
+def test_a_gap_that_python_stumbles_over_is_not_attempted():
+    exercise = Free("1.1", judge=lambda f: f(1), solution="", **TEXTS)
+    assert exercise.check(lambda x: x + ...).outcome == "not attempted"
+
+
 def test_todo_says_what_it_is():
     assert repr(todo) == "todo"
 
@@ -348,7 +353,7 @@ def test_values_that_tell_the_mistake():
 
 
 def test_values_are_shown_short_and_rounded():
-    assert compare.show(torch.tensor(0.1)) == "0.1"
+    assert compare.show(torch.tensor(0.1)) == compare.show(np.float32(0.1)) == "0.1"
     assert compare.show(torch.ones(2, 3)) == "a tensor of shape (2, 3)"
     assert compare.show(np.ones(2)) == "an array of shape (2,)"
     assert len(compare.show("x" * 1000)) < 70
