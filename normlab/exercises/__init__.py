@@ -42,8 +42,9 @@ The kinds differ in how they judge:
 All take ``question``, ``hints`` (two or more, from a nudge to nearly the solution) and
 ``why`` (shown with "Correct" and under the solution). `Code` and `Free` also take
 ``solution``, the code that binds the answer to ``name``, and ``wrong``: pairs of an
-answer that must be rejected and words that the message must then contain. A test checks
-that every solution is found correct and every wrong answer and mistake is not.
+answer that must be rejected and words that the message must then contain; ``given`` is
+code that the notebook runs before the answer, if the solution builds on it. A test
+checks that every solution is found correct and every wrong answer and mistake is not.
 """
 
 import re

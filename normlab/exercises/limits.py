@@ -46,9 +46,6 @@ class _Printed(io.TextIOBase):
         self._kept = ""
         self._more = False
 
-    def writable(self):
-        return True
-
     def write(self, text):
         room = CHARACTERS - len(self._kept)
         self._kept += text[:room]

@@ -362,7 +362,8 @@ def _others(make, task, draw, seen):
 )
 def _layout(make, task, draw, seen):
     x = draw.input(task.shape)
-    seen["output"] = make(task)(x.transpose(1, -1).contiguous().transpose(1, -1))
+    channels_last = x.movedim(1, -1).contiguous().movedim(-1, 1)
+    seen["output"] = make(task)(channels_last)
     wide = draw.input((*task.shape[:-1], 2 * task.shape[-1]))
     seen["output of every second column"] = make(task)(wide[..., ::2])
 

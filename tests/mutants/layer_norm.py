@@ -30,6 +30,16 @@ def one_pass(x, shape, gamma, beta, eps):
     return (x - first) * torch.rsqrt(second - first**2 + eps) * gamma + beta
 
 
+@mutant("layer_norm", "E[x²] − E[x]²", "nothing is left", arguments=("eps",))
+def one_pass_of_sums(x, eps):
+    # the same mistake in another order of sums: other noise is left of the digits
+    n = x.shape[-1]
+    sums = sum(x[..., i : i + 1] for i in range(n))
+    squares = sum(x[..., i : i + 1] ** 2 for i in reversed(range(n)))
+    var = (squares - sums * sums / n) / n
+    return (x - sums / n) / torch.sqrt(var.clamp(min=0) + eps)
+
+
 @mutant("layer_norm", "no eps", "divide 0 by 0")
 def no_eps(x, shape, gamma, beta, eps):
     x = x - x.mean(dims(shape), keepdim=True)
