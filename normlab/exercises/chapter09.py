@@ -293,9 +293,9 @@ lagging_teacher = Free(
     judge=_judge_teacher,
     name="update_teacher",
     question=(
-        "Repair `update_teacher(teacher, student, decay)`. The parameters stay an "
-        "average, decay times the teacher's and 1 - decay times the student's; see to "
-        "what is missing."
+        "Write `update_teacher(teacher, student, decay)`, a better `follow`. The "
+        "parameters stay an average, decay times the teacher's and 1 - decay times the "
+        "student's; see to what is missing."
     ),
     hints=[
         "`net.parameters()` does not name all tensors on which the output depends.",
@@ -737,7 +737,7 @@ longest_neighbour = Free(
     name="masked_batch_norm",
     question=(
         "Write `masked_batch_norm(x, mask)` for x of shape (N, C, L) and a mask "
-        "(N, L) that is True where there is speech: normalize each channel with mean "
+        "(N, L) that is True where there is a word: normalize each channel with mean "
         "and biased variance of the valid positions alone (eps 1e-5, no affine), and "
         "return 0 at the others."
     ),
@@ -801,9 +801,9 @@ textbook_norm = Code(
     eps=1e-6,
     skip=("half precision", "two trailing axes"),
     question=(
-        "Repair the class `TutorialNorm(features, eps=1e-6)`, so that it computes what "
-        "`nn.LayerNorm(features, eps=1e-6)` does. Keep the parameters `weight` and "
-        "`bias`."
+        "Write the class `TutorialNorm(features, eps=1e-6)`, a better `HomeNorm`, that "
+        "computes what `nn.LayerNorm(features, eps=1e-6)` does. Keep the parameters "
+        "`weight` and `bias`."
     ),
     hints=[
         "There are two mistakes, and both are in the denominator.",
@@ -876,7 +876,7 @@ same_token = Code(
     name="rms_norm",
     skip=("two trailing axes",),
     question=(
-        "Repair `rms_norm(x, normalized_shape, weight, eps)`, so that it is right in "
+        "Write `rms_norm(x, normalized_shape, weight, eps)`, so that it is right in "
         "float16 too, over the last axis of x. The output has the input's dtype, and "
         "you call no norm of PyTorch."
     ),
