@@ -15,6 +15,7 @@ import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 
 import notebooks
+from normlab.exercises import chapters
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 INSTALL = """\
@@ -153,6 +154,20 @@ def frame(chapter):
         yield f"{checked} exercises with a check, not at least 5"
     if not (checked or 3 <= tasks <= 5):
         yield f"{tasks} exercises, not a list of 3 to 5"
+
+
+def exercises(chapter):
+    """Those of the chapter's module stand in it, in the module's words, checked."""
+    code = "\n".join(cell.source for cell in chapter.code)
+    if f"import chapter{chapter.number:02d} as exercises" not in code:
+        return
+    text = " ".join("\n".join(cell.source for cell in chapter.markdown).split())
+    for name, exercise in chapters()[chapter.number].items():
+        asked = f"### Exercise {exercise.number} {exercise.question}"
+        if " ".join(asked.split()) not in text:
+            yield f"exercise {exercise.number} is not there in its module's words"
+        if f"\nexercises.{name}.check(" not in code:
+            yield f"exercise {exercise.number} has no check"
 
 
 def install_cell(chapter):
@@ -314,6 +329,7 @@ def stored_form(chapter):
 CHECKS = (
     sections,
     frame,
+    exercises,
     install_cell,
     cell_length,
     prose_per_cell,

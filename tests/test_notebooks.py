@@ -146,6 +146,7 @@ def figure(alt, count=1):
 
 
 LINE = "print(1)\n"
+IMPORT = "from normlab.exercises import chapter03 as exercises"
 DEFINITION = "def f():\n" + "    print(1)\n" * 25
 BROKEN = [
     ("sections", replaced(4, "3.2", "3.3"), "13 of 13 sections; the first wrong one"),
@@ -160,6 +161,8 @@ BROKEN = [
     ("frame", replaced(-2, "1. ", ""), "2 exercises, not a list of 3 to 5"),
     ("frame", replaced(-2, "1. ", "### Exercise 3.1\n\n"), "1 exercises with a check"),
     ("frame", replaced(-2, "## Ex", "## Quiz\n\n## Ex"), "last sections are not"),
+    ("exercises", source(3, IMPORT), "3.1 is not there in its module's words"),
+    ("exercises", source(3, IMPORT), "exercise 3.1 has no check"),
     ("install_cell", replaced(1, "--quiet ", ""), "not the install cell"),
     ("cell_length", source(3, LINE * 13), r"cell 4 \(print\(1\)\) has 13 lines"),
     ("cell_length", source(3, DEFINITION), r"cell 4 \(def f\(\):\) has 26 lines"),
