@@ -213,7 +213,9 @@ _OTHER_SETS = {
 
 
 def _judge_per_pixel(answer):
-    if not issubclass(answer, nn.Module):
+    if isinstance(answer, nn.Module):
+        return "You handed in an instance; hand in the class itself."
+    if not (isinstance(answer, type) and issubclass(answer, nn.Module)):
         return "A class derived from `nn.Module` is asked for."
     layer = answer(4)
     names = {name: tuple(v.shape) for name, v in layer.named_parameters()}
@@ -274,7 +276,6 @@ def _pixel_norm(**choices):
 per_pixel = Free(
     "4.6",
     name="LayerNorm2d",
-    expects=type,
     question=(
         "Write the class `LayerNorm2d(num_channels)`, an `nn.Module` that does "
         "LayerNorm over C at each pixel of an input (N, C, H, W), ε = 1e-5, with "
@@ -309,7 +310,7 @@ class LayerNorm2d(nn.Module):
         (_pixel_norm(correction=1), "divided the variance by C − 1"),
         (_pixel_norm(view=(-1,)), "RuntimeError"),
         (nn.Identity, "two parameters"),
-        (_PixelNorm(4), "asked for"),
+        (_PixelNorm(4), "hand in the class itself"),
         (dict, "derived from `nn.Module`"),
     ],
 )
