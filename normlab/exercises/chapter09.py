@@ -1,30 +1,6 @@
 """The exercises of chapter 9, the bug museum: one for each patient."""
 
-import copy
-import functools
-
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-from normlab.exercises import Choice, Code, Free, Pattern, Value
-
-
-def _repeatable(judge):
-    """The judge with seeded random numbers that leave the notebook's own alone."""
-
-    @functools.wraps(judge)
-    def seeded(answer):
-        with torch.random.fork_rng(devices=()):
-            torch.manual_seed(0)
-            return judge(answer)
-
-    return seeded
-
-
-def _alike(a, b):
-    return a.shape == b.shape and torch.allclose(a, b, rtol=1e-4, atol=1e-5)
-
+from normlab.exercises import Choice, Code, Free, Pattern, Value, museum
 
 # -- statistics in the wrong mode -----------------------------------------------------
 
@@ -64,65 +40,9 @@ drifting_features = Value(
     "Buffers have no gradient, so `requires_grad` means nothing to them.",
 )
 
-
-def _sleepers():
-    second = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6))
-    net = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Dropout(0.5), second)
-    for _ in range(3):
-        net(3 * torch.randn(8, 4) + 1)
-    return net
-
-
-@_repeatable
-def _judge_freeze(freeze):
-    net = _sleepers()
-    values = 2 * torch.randn(16, 6) + 1
-    norms = (lambda: net[1]), (lambda: net[3][1])
-    wanted = [copy.deepcopy(norm()).eval()(values) for norm in norms]
-    freeze(net)
-    before = {k: v.clone() for k, v in net.named_buffers()}
-    for _ in range(2):
-        net.train()
-        net(torch.randn(8, 4))
-    for name, buffer in net.named_buffers():
-        if "running" in name and not buffer.equal(before.get(name, buffer)):
-            return (
-                f"After `net.train()` a forward pass moves `{name}` again: the layer "
-                "woke up. It needs a `train` that leaves it in eval mode."
-            )
-    for norm, output in zip(norms, wanted, strict=True):
-        if not _alike(norm()(values), output):
-            return (
-                "The buffers stand still, but the output of a BatchNorm still comes "
-                "from the batch. It must be in eval mode, not only without updates."
-            )
-    if not net[2].training:
-        return "Dropout is asleep after `net.train()`. Freeze the BatchNorms alone."
-    if not net[0].weight.requires_grad:
-        return "The linear layer no longer learns. Freeze the BatchNorms alone."
-    return None
-
-
-def _eval_once(net):
-    for layer in net.modules():
-        if isinstance(layer, nn.BatchNorm1d):
-            layer.eval()
-
-
-def _no_momentum(net):
-    for layer in net.modules():
-        if isinstance(layer, nn.BatchNorm1d):
-            layer.momentum = 0.0
-
-
-def _all_asleep(net):
-    net.eval()
-    net.train = lambda mode=True: net
-
-
 waking_layers = Free(
     "9.2",
-    judge=_judge_freeze,
+    judge=museum.judge_freeze,
     name="freeze",
     question=(
         "Write `freeze(net)`: afterwards every BatchNorm1d in `net`, at any depth, "
@@ -147,9 +67,9 @@ def freeze(net):
     why="Whatever the training loop calls, the layer stays in eval mode. A subclass "
     "whose `train` calls `super().train(False)` does the same.",
     wrong=[
-        (_eval_once, "woke up"),
-        (_no_momentum, "still comes from the batch"),
-        (_all_asleep, "Dropout is asleep"),
+        (museum.eval_once, "woke up"),
+        (museum.no_momentum, "still comes from the batch"),
+        (museum.all_asleep, "Dropout is asleep"),
     ],
 )
 
@@ -219,78 +139,9 @@ poisoned_average = Value(
 
 # -- buffers left behind --------------------------------------------------------------
 
-
-def _student_and_teacher():
-    student = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Linear(6, 2))
-    teacher = copy.deepcopy(student)
-    with torch.no_grad():
-        for parameter in student.parameters():
-            parameter.add_(1.0)
-    for _ in range(2):
-        student(2 * torch.randn(16, 4) + 3)
-    return student, teacher
-
-
-@_repeatable
-def _judge_teacher(update):
-    student, teacher = _student_and_teacher()
-    old, new = (copy.deepcopy(net.state_dict()) for net in (teacher, student))
-    update(teacher, student, 0.9)
-    if not all(v.equal(new[k]) for k, v in student.state_dict().items()):
-        return "You changed the student. Only the teacher follows."
-    for name, parameter in teacher.named_parameters():
-        if _alike(parameter, 0.9 * old[name] + 0.1 * new[name]):
-            continue
-        if parameter.equal(new[name]):
-            return (
-                f"The teacher's `{name}` is a copy of the student's; parameters are "
-                "averaged: decay * teacher + (1 - decay) * student."
-            )
-        return f"The teacher's `{name}` is not 0.9 of the old and 0.1 of the student's."
-    for name, buffer in teacher.named_buffers():
-        averaged = 0.9 * old[name] + 0.1 * new[name]
-        if buffer.equal(new[name]) or _alike(buffer.float(), averaged.float()):
-            continue
-        if buffer.equal(old[name]) and buffer.is_floating_point():
-            return (
-                f"The teacher's `{name}` has not moved. It is no parameter but a "
-                "buffer, and eval mode depends on it."
-            )
-        if buffer.is_floating_point():
-            return f"The teacher's `{name}` is neither the student's nor an average."
-    kept = copy.deepcopy(teacher.state_dict())
-    student(torch.randn(16, 4) - 9)
-    if not all(v.equal(kept[k]) for k, v in teacher.state_dict().items()):
-        return (
-            "Teacher and student now share a tensor: the student's next batch changed "
-            "the teacher. Copy the values with `copy_`."
-        )
-    return None
-
-
-def _parameters_alone(teacher, student, decay):
-    with torch.no_grad():
-        for t, s in zip(teacher.parameters(), student.parameters(), strict=True):
-            t.lerp_(s, 1 - decay)
-
-
-def _hard_copy(teacher, student, decay):
-    teacher.load_state_dict(student.state_dict())
-
-
-def _turned_round(teacher, student, decay):
-    _parameters_alone(teacher, student, 1 - decay)
-
-
-def _shared_buffers(teacher, student, decay):
-    _parameters_alone(teacher, student, decay)
-    for t, s in zip(teacher.buffers(), student.buffers(), strict=True):
-        t.data = s.data
-
-
 lagging_teacher = Free(
     "9.5",
-    judge=_judge_teacher,
+    judge=museum.judge_teacher,
     name="update_teacher",
     question=(
         "Write `update_teacher(teacher, student, decay)`, a better `follow`. The "
@@ -314,68 +165,16 @@ def update_teacher(teacher, student, decay):
     why="The running statistics travel with the weights now. They are the student's, "
     "which nearly fits; re-estimated ones would fit the averaged weights exactly.",
     wrong=[
-        (_parameters_alone, "has not moved. It is no parameter but a buffer"),
-        (_hard_copy, "parameters are averaged"),
-        (_turned_round, "is not 0.9 of the old"),
-        (_shared_buffers, "share a tensor"),
+        (museum.parameters_alone, "has not moved. It is no parameter but a buffer"),
+        (museum.hard_copy, "parameters are averaged"),
+        (museum.turned_round, "is not 0.9 of the old"),
+        (museum.shared_buffers, "share a tensor"),
     ],
 )
 
-
-@_repeatable
-def _judge_never_measured(find):
-    inner = nn.Sequential(
-        nn.BatchNorm1d(6, affine=False), nn.LayerNorm(6),
-        nn.BatchNorm1d(6, track_running_stats=False),
-    )  # fmt: skip
-    net = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), inner, nn.BatchNorm1d(6))
-    net[1](torch.randn(16, 6))
-    net[3].num_batches_tracked.fill_(500)  # the file had the counter, and no more
-    centred = nn.Sequential(nn.BatchNorm1d(6))
-    centred[0].running_var.fill_(2.0)  # e.g. inputs whose mean is 0
-    for model, wanted in ((net, {"2.0", "3"}), (centred, set())):
-        found = find(model)
-        if not isinstance(found, list | tuple | set):
-            return "Return a list of names, such as `['1', '4.0']`."
-        for name in sorted(wanted - {*found}):
-            if name == "3":
-                return (
-                    "You miss a layer with statistics of 0 and 1 whose counter says "
-                    "500: the counter was in the file, the statistics were not. Look "
-                    "at the statistics themselves."
-                )
-            return "You miss a layer deeper down, or one without weight and bias."
-        for name in sorted({*found} - wanted):
-            if model is centred:
-                return (
-                    "You name a layer with `running_var` 2, so it was measured; its "
-                    "mean is 0 because its inputs have mean 0."
-                )
-            return f"You name {name!r}, which has statistics, or needs none."
-    return None
-
-
-def _by_counter(net):
-    return [
-        name
-        for name, layer in net.named_modules()
-        if getattr(layer, "num_batches_tracked", None) is not None
-        and layer.num_batches_tracked == 0
-    ]
-
-
-def _by_mean(net):
-    means = {
-        name.removesuffix(".running_mean"): buffer
-        for name, buffer in net.named_buffers()
-        if name.endswith("running_mean")
-    }
-    return [name for name, mean in means.items() if not mean.any()]
-
-
 half_loaded = Free(
     "9.6",
-    judge=_judge_never_measured,
+    judge=museum.judge_never_measured,
     name="never_measured",
     question=(
         "Write `never_measured(net)`: the list of the names, as in "
@@ -400,8 +199,8 @@ def never_measured(net):
     why="A mean of exactly 0 and a variance of exactly 1 in all channels: no data does "
     "that. Call it after every `load_state_dict(..., strict=False)`.",
     wrong=[
-        (_by_counter, "whose counter says 500"),
-        (_by_mean, "so it was measured"),
+        (museum.by_counter, "whose counter says 500"),
+        (museum.by_mean, "so it was measured"),
     ],
 )
 
@@ -456,58 +255,9 @@ company_of_others = Choice(
     "the statistics of the batch, as training does.",
 )
 
-
-@_repeatable
-def _judge_drop_bias(drop_bias):
-    conv, norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
-    with torch.no_grad():
-        conv.bias.add_(torch.tensor([2.0, -1.0, 0.5, 3.0]))
-        norm.weight.uniform_(0.5, 2)
-        norm.bias.normal_()
-        for _ in range(5):
-            norm(conv(torch.randn(8, 3, 6, 6)))
-    x = torch.randn(8, 3, 6, 6)
-    wanted = {mode: _output(conv, norm, x, mode) for mode in ("eval", "training")}
-    drop_bias(conv, norm)
-    if conv.bias is not None:
-        return "The convolution still has a bias. Set `conv.bias = None`."
-    off = (_output(conv, norm, x, "eval") - wanted["eval"]).abs().max().item()
-    if off > 1e-4:
-        return (
-            f"In eval mode the output moved by {off:.2f}. The layer still subtracts a "
-            "`running_mean` in which the old bias is contained."
-        )
-    if not _alike(_output(conv, norm, x, "training"), wanted["training"]):
-        return (
-            "Eval is right, but training is not: there the batch mean removes the bias "
-            "by itself. Correct `running_mean`, which only eval uses, not `norm.bias`."
-        )
-    return None
-
-
-def _output(conv, norm, x, mode):
-    with torch.no_grad():
-        return copy.deepcopy(norm).train(mode == "training")(conv(x))
-
-
-def _bias_gone(conv, norm):
-    conv.bias = None
-
-
-def _bias_zero(conv, norm):
-    norm.running_mean -= conv.bias.detach()
-    nn.init.zeros_(conv.bias)
-
-
-def _into_norm_bias(conv, norm):
-    with torch.no_grad():
-        norm.bias += norm.weight * conv.bias / (norm.running_var + norm.eps).sqrt()
-    conv.bias = None
-
-
 needless_bias = Free(
     "9.9",
-    judge=_judge_drop_bias,
+    judge=museum.judge_drop_bias,
     name="drop_bias",
     question=(
         "Write `drop_bias(conv, norm)`, which takes the bias out of a trained `conv` "
@@ -529,9 +279,9 @@ def drop_bias(conv, norm):
     why="x + b minus the mean of x + b is x minus the mean of x. In training the batch "
     "sees to that; in eval the stored mean must follow.",
     wrong=[
-        (_bias_gone, "In eval mode the output moved by"),
-        (_bias_zero, "still has a bias"),
-        (_into_norm_bias, "training is not"),
+        (museum.bias_gone, "In eval mode the output moved by"),
+        (museum.bias_zero, "still has a bias"),
+        (museum.into_norm_bias, "training is not"),
     ],
 )
 
@@ -565,57 +315,9 @@ lucky_size = Pattern(
     "row of pixels of each channel is normalized for itself.",
 )
 
-
-@_repeatable
-def _judge_sensor_norm(answer):
-    if not (isinstance(answer, type) and issubclass(answer, nn.Module)):
-        return "Hand in the class `SensorNorm` itself, derived from `nn.Module`."
-    ours, wanted = answer(4), nn.BatchNorm1d(4)
-    scales = torch.tensor([1.0, 10.0, 100.0, 1000.0])
-    for length in (4, 7):
-        x = torch.randn(8, length, 4) * scales + 5
-        y, z = ours(x), wanted(x.transpose(1, 2)).transpose(1, 2)
-        if y.shape != x.shape:
-            return f"The output has the shape {tuple(y.shape)}, not {tuple(x.shape)}."
-        if not _alike(y, z):
-            spread = ", ".join(f"{s:.2f}" for s in y.std((0, 1), correction=0).tolist())
-            return (
-                f"On an input {tuple(x.shape)} the features come out with deviations "
-                f"{spread}. Each feature should have mean 0 and deviation 1 over all "
-                "samples and times."
-            )
-    if not _alike(ours.eval()(x), wanted.eval()(x.transpose(1, 2)).transpose(1, 2)):
-        return "In eval mode it should use running statistics, one pair per feature."
-    return None
-
-
-class _LastAxis(nn.Module):
-    def __init__(self, features):
-        super().__init__()
-        self.norm = nn.LayerNorm(features)
-
-    def forward(self, x):
-        return self.norm(x)
-
-
-class _AsItIs(_LastAxis):
-    def __init__(self, features):
-        super().__init__(features)
-        self.norm = nn.BatchNorm1d(features)
-
-
-class _NoStatistics(_LastAxis):
-    def __init__(self, features):
-        super().__init__(features)
-        self.norm = nn.BatchNorm1d(features, track_running_stats=False)
-
-    def forward(self, x):
-        return self.norm(x.transpose(1, 2)).transpose(1, 2)
-
-
 unequal_sensors = Free(
     "9.11",
-    judge=_judge_sensor_norm,
+    judge=museum.judge_sensor_norm,
     name="SensorNorm",
     question=(
         "Write the module `SensorNorm(features)`: BatchNorm for inputs of shape "
@@ -639,9 +341,9 @@ class SensorNorm(nn.Module):
     why="The features are on axis 1 while the norm looks at them, and back in their "
     "place afterwards.",
     wrong=[
-        (_LastAxis, "the features come out with deviations"),
-        (_AsItIs, "the features come out with deviations"),
-        (_NoStatistics, "In eval mode it should use running statistics"),
+        (museum.LastAxis, "the features come out with deviations"),
+        (museum.AsItIs, "the features come out with deviations"),
+        (museum.NoStatistics, "In eval mode it should use running statistics"),
     ],
 )
 
@@ -677,63 +379,9 @@ silent_layer = Value(
     "whatever comes in.",
 )
 
-
-@_repeatable
-def _judge_masked(masked):
-    lengths = torch.tensor([5, 3, 1])
-    x = 2 * torch.randn(3, 4, 7) + 3
-    mask = torch.arange(7) < lengths[:, None]
-    x = x * mask[:, None]
-    flat = x.transpose(1, 2)[mask]
-    wanted = torch.zeros(3, 7, 4)
-    wanted[mask] = F.batch_norm(flat, None, None, training=True)
-    wanted = wanted.transpose(1, 2)
-    y = masked(x, mask)
-    if not isinstance(y, torch.Tensor) or y.shape != x.shape:
-        return f"The output should be a tensor of the input's shape, {tuple(x.shape)}."
-    if not _alike(y.transpose(1, 2)[mask], wanted.transpose(1, 2)[mask]):
-        padded = F.batch_norm(x, None, None, training=True)
-        if _alike(y * mask[:, None], padded * mask[:, None]):
-            return (
-                "The padding is still in the statistics: mean and variance are those "
-                "of all positions. Hiding it afterwards is too late."
-            )
-        ratio = flat.numel() / (4 * 7 * 3)
-        mean = flat.mean(0) * ratio
-        var = (flat - mean).square().mean(0)
-        halfway = (flat - mean) / (var + 1e-5).sqrt()
-        late = (flat - mean) / (var * ratio + 1e-5).sqrt()
-        if any(_alike(y.transpose(1, 2)[mask], one) for one in (halfway, late)):
-            return (
-                "You sum over the valid positions but divide by the number of all. "
-                "Divide by how many are valid: `mask.sum()`."
-            )
-        return "The valid positions are not normalized by their own mean and variance."
-    if not _alike(y, wanted):
-        return "Set the padded positions to 0 again: multiply by the mask at the end."
-    return None
-
-
-def _hidden_afterwards(x, mask):
-    return F.batch_norm(x, None, None, training=True) * mask[:, None]
-
-
-def _count_of_all(x, mask):
-    valid = mask[:, None].float()
-    mean = (x * valid).mean((0, 2), keepdim=True)
-    var = ((x - mean).square() * valid).mean((0, 2), keepdim=True)
-    return (x - mean) / (var + 1e-5).sqrt() * valid
-
-
-def _not_hidden(x, mask):
-    flat = x.transpose(1, 2)[mask]
-    mean, var = flat.mean(0), flat.var(0, correction=0)
-    return (x - mean[:, None]) / (var + 1e-5).sqrt()[:, None]
-
-
 longest_neighbour = Free(
     "9.13",
-    judge=_judge_masked,
+    judge=museum.judge_masked,
     name="masked_batch_norm",
     question=(
         "Write `masked_batch_norm(x, mask)` for x of shape (N, C, L) and a mask "
@@ -759,40 +407,14 @@ def masked_batch_norm(x, mask):
     why="Padding is no data. Where it is neither summed nor counted, more of it "
     "changes nothing.",
     wrong=[
-        (_hidden_afterwards, "Hiding it afterwards is too late"),
-        (_count_of_all, "divide by the number of all"),
-        (_not_hidden, "Set the padded positions to 0"),
+        (museum.hidden_afterwards, "Hiding it afterwards is too late"),
+        (museum.count_of_all, "divide by the number of all"),
+        (museum.not_hidden, "Set the padded positions to 0"),
     ],
 )
 
 
 # -- the arithmetic -------------------------------------------------------------------
-
-
-class _TwoMistakes(nn.Module):
-    def __init__(self, features, eps=1e-6):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(features))
-        self.bias = nn.Parameter(torch.zeros(features))
-        self.eps = eps
-
-    def deviation(self, x):
-        return x.std(-1, keepdim=True) + self.eps
-
-    def forward(self, x):
-        mean = x.mean(-1, keepdim=True)
-        return self.weight * (x - mean) / self.deviation(x) + self.bias
-
-
-class _EpsOutside(_TwoMistakes):
-    def deviation(self, x):
-        return x.std(-1, keepdim=True, correction=0) + self.eps
-
-
-class _Unbiased(_TwoMistakes):
-    def deviation(self, x):
-        return (x.var(-1, keepdim=True) + self.eps).sqrt()
-
 
 textbook_norm = Code(
     "9.14",
@@ -826,9 +448,9 @@ class TutorialNorm(nn.Module):
 """,
     why="The biased variance, eps beside it, and the root of both.",
     wrong=[
-        (_TwoMistakes, "you divided the"),
-        (_EpsOutside, "You add eps to the root"),
-        (_Unbiased, "you divided the"),
+        (museum.TwoMistakes, "you divided the"),
+        (museum.EpsOutside, "You add eps to the root"),
+        (museum.Unbiased, "you divided the"),
     ],
 )
 
@@ -860,16 +482,6 @@ weather_station = Value(
     "seven: what is left of the difference is rounding error, and may be negative.",
 )
 
-
-def _squares_in_float16(x, normalized_shape, weight, eps):
-    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
-
-
-def _stays_wide(x, normalized_shape, weight, eps):
-    x = x.float()
-    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
-
-
 same_token = Code(
     "9.16",
     norm="rms_norm",
@@ -896,8 +508,8 @@ def rms_norm(x, normalized_shape, weight, eps):
     why="The statistics are computed in float32, the result goes back to the dtype of "
     "the input.",
     wrong=[
-        (_squares_in_float16, "You square in float16"),
-        (_stays_wide, "another dtype"),
+        (museum.squares_in_float16, "You square in float16"),
+        (museum.stays_wide, "another dtype"),
     ],
 )
 
@@ -928,75 +540,9 @@ blank_pages = Choice(
     why="Gains around 0 in a net that works mean that 1 is added somewhere.",
 )
 
-
-class _HomeMade(nn.Module):
-    """An RMSNorm that someone wrote; its name is all that type checks can see."""
-
-    def __init__(self, features):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(features))
-
-    def forward(self, x):
-        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * self.weight
-
-
-_LlamaRMSNorm = type("LlamaRMSNorm", (_HomeMade,), {})
-_ScaleNorm = type("ScaleNorm", (_HomeMade,), {})
-
-
-@_repeatable
-def _judge_gains(find):
-    image = nn.Sequential(nn.Conv2d(1, 2, 3), nn.LayerNorm([2, 3, 3]), nn.Flatten())
-    net = nn.Sequential(
-        nn.Linear(4, 4), nn.Sequential(_LlamaRMSNorm(4), nn.Linear(4, 4, bias=False)),
-        image, nn.BatchNorm1d(18), _ScaleNorm(18), nn.GroupNorm(2, 18, affine=False),
-    )  # fmt: skip
-    wanted = {"1.0.weight", "2.1.weight", "2.1.bias", "3.weight", "3.bias", "4.weight"}
-    found = find(net)
-    if not isinstance(found, list | tuple | set):
-        return "Return a list of names, such as `['1.weight', '4.0.bias']`."
-    names = {name for name, _ in net.named_parameters()}
-    if not all(name in names for name in found):
-        return "Return names as in `net.named_parameters()`, none of other things."
-    for name in sorted(wanted - {*found}):
-        if name in ("1.0.weight", "4.weight"):
-            layer = net.get_submodule(name.removesuffix(".weight"))
-            return (
-                f"You miss the gains of a `{type(layer).__name__}`: it is no class of "
-                "PyTorch, so `isinstance` does not know it."
-            )
-        if name.startswith("2.1"):
-            return (
-                "You miss a LayerNorm over three axes: its weight has three "
-                "dimensions, and is one of a norm all the same."
-            )
-        return f"You miss `{name}`, of a {type(net[int(name[0])]).__name__}."
-    for name in sorted({*found} - wanted):
-        return f"You name `{name}`, which belongs to no norm."
-    return None
-
-
-def _by_class(net):
-    norms = nn.LayerNorm | nn.RMSNorm | nn.BatchNorm1d | nn.GroupNorm
-    return [
-        f"{path}.{name}"
-        for path, layer in net.named_modules()
-        if isinstance(layer, norms)
-        for name, _ in layer.named_parameters(recurse=False)
-    ]
-
-
-def _by_dimensions(net):
-    return [name for name, p in net.named_parameters() if p.dim() < 2]
-
-
-def _by_both(net):
-    return {*_by_class(net), *_by_dimensions(net)}
-
-
 shrinking_gains = Free(
     "9.18",
-    judge=_judge_gains,
+    judge=museum.judge_gains,
     name="gains_and_biases",
     question=(
         "Write `gains_and_biases(net)`: the names, as in `net.named_parameters()`, of "
@@ -1020,8 +566,8 @@ def gains_and_biases(net):
     why="The name of the class finds what `isinstance` and the number of dimensions "
     "miss. In a net of your own, print the list once and read it.",
     wrong=[
-        (_by_class, "You miss the gains of a `LlamaRMSNorm`"),
-        (_by_dimensions, "a LayerNorm over three axes"),
-        (_by_both, "belongs to no norm"),
+        (museum.by_class, "You miss the gains of a `LlamaRMSNorm`"),
+        (museum.by_dimensions, "a LayerNorm over three axes"),
+        (museum.by_both, "belongs to no norm"),
     ],
 )
