@@ -1,5 +1,6 @@
 """The exercises of chapter 6, GroupNorm."""
 
+import copy
 import math
 import types
 from collections import OrderedDict
@@ -161,6 +162,8 @@ def my_group_norm(x, num_groups, weight, bias, eps):
 def _judge_number(answer):
     for channels, least in ((72, 6), (64, 8), (75, 8), (96, 16), (37, 8), (6, 8)):
         got, asked = answer(channels, least), f"`num_groups_for({channels}, {least})`"
+        if isinstance(got, float):
+            return f"{asked} gave {got}, a float. `//` divides to a whole number."
         if isinstance(got, bool) or not isinstance(got, int):
             return f"{asked} should be a whole number, but it is {show(got)}."
         if got < 1 or channels % got:
@@ -213,6 +216,7 @@ def num_groups_for(channels, least):
     "makes a single group. Only a prime number of channels leaves no choice.",
     wrong=[
         (lambda channels, least: min(32, channels), "does not divide"),
+        (lambda channels, least: channels / least, "gave 12.0, a float"),
         (lambda channels, least: math.gcd(32, channels), "more groups are"),
         (lambda channels, least: channels // least, "does not divide 75"),
     ],
@@ -327,6 +331,7 @@ def live_net():
 
 
 def _judge_causal(net):
+    net = copy.deepcopy(net).cpu()
     sound = normal(1, 8, 12, seed=4)
     other = sound.clone()
     other[..., -1] = 30 * normal(8, seed=5)

@@ -323,7 +323,7 @@ def converted_reader():
 def _judge_converted(net):
     if any(isinstance(layer, OffsetNorm) for layer in net.modules()):
         return "The norms should be PyTorch's `nn.RMSNorm`; mend the weights instead."
-    x = normal(3, 5, 16, seed=5)
+    net, x = copy.deepcopy(net).cpu(), normal(3, 5, 16, seed=5)
     with torch.no_grad():
         if gap(net(x), original_reader()(x)) < 1e-5:
             return None
