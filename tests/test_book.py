@@ -59,10 +59,9 @@ def test_badges_are_printed_for_every_chapter():
     assert re.findall(badge, rows[6]) == ["Colab", "Binder", "JupyterHub"]
 
 
-def test_the_table_of_contents_holds_the_nine_chapters_in_order():
+def test_the_table_of_contents_holds_every_chapter_in_order():
     chapters = [f for f in course.table_of_contents() if f.startswith("notebooks/")]
-    assert chapters == sorted(chapters)
-    assert [name[10:12] for name in chapters][:9] == [f"0{n}" for n in range(9)]
+    assert [f"{name}.ipynb" for name in chapters] == badges.notebooks()
 
 
 def test_a_section_becomes_a_link_with_its_title():
@@ -74,7 +73,7 @@ def test_a_section_becomes_a_link_with_its_title():
         course.fill("{section}`6.99`")
 
 
-def test_a_chapter_cut_from_the_book_is_named_without_a_link(monkeypatch):
+def test_a_chapter_cut_from_the_book_leaves_no_dead_link(monkeypatch):
     monkeypatch.setattr(course, "table_of_contents", lambda: ["notebooks/06_groupnorm"])
     assert course.fill("{chapter}`5`, {chapter}`6`") == (
         "chapter 5, [chapter 6](../notebooks/06_groupnorm.ipynb)"
@@ -82,6 +81,18 @@ def test_a_chapter_cut_from_the_book_is_named_without_a_link(monkeypatch):
     cards = "\n".join(course.chapter_cards())
     assert "6. GroupNorm" in cards
     assert "InstanceNorm" not in cards
+    text = "[5](05_instancenorm.ipynb#x), [6](06_groupnorm.ipynb)"
+    assert course.mend_links(text) == (
+        "[5](https://github.com/normlab/normlab/blob/main/notebooks/"
+        "05_instancenorm.ipynb), [6](06_groupnorm.ipynb)"
+    )
+
+
+def test_a_heading_is_linked_to_in_either_spelling():
+    for anchor in ("#What-comes-next", "#what-comes-next"):
+        for name in ("", "06_groupnorm.ipynb"):
+            mended = course.mend_links(f"[on]({name}{anchor})")
+            assert mended == f"[on]({name}#what-comes-next)"
 
 
 def test_papers_and_documentation_in_the_chapters_are_references():

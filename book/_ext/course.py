@@ -15,6 +15,7 @@ import yaml
 from myst_parser.mdit_to_docutils.base import default_slugify
 from pybtex.database import parse_file
 
+import badges
 import normlab
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,6 +93,25 @@ def chapter_cards():
     yield "::::"
 
 
+def mend_links(text):
+    """A chapter's text with its links as the book needs them.
+
+    JupyterLab calls a heading ``#Its-words``, MyST ``#its-words``. A chapter that is
+    cut from the book is linked to in the repository.
+    """
+    text = re.sub(
+        r"\]\((\w*(?:\.ipynb)?)#([^)\s]+)\)",
+        lambda m: f"]({m[1]}#{default_slugify(m[2].replace('-', ' '))})",
+        text,
+    )
+    for chapter in chapters().values():
+        if not chapter.in_book:
+            url = f"{badges.repository()[0]}/blob/{badges.BRANCH}/notebooks/"
+            name = re.escape(chapter.path.name)
+            text = re.sub(rf"\]\(({name})[^)]*\)", rf"]({url}\1)", text)
+    return text
+
+
 # ----------------------------------------------------------------------- the glossary
 
 
@@ -147,6 +167,7 @@ API = {
     "The notation": "axes",
     "Diagrams": "diagrams",
     "Explorers": "widgets",
+    "Exercises": "quiz progress exercises",
 }
 
 
@@ -155,7 +176,7 @@ def api_names():
     parts = {}
     for heading, names in API.items():
         parts[heading] = []
-        for name in names.split():
+        for name in filter(normlab.__all__.__contains__, names.split()):
             thing = getattr(normlab, name)
             inner = thing.__all__ if inspect.ismodule(thing) else [""]
             parts[heading] += [f"normlab.{name}.{n}".rstrip(".") for n in inner]

@@ -28,9 +28,8 @@ import normlab
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
 
-import course  # noqa: E402
-
 import badges  # noqa: E402
+import course  # noqa: E402
 
 WIDGET = re.compile(r'class="normlab-widget" data-widget="(\w+)"')
 # A hub's address is not known here, so the reader's takes the place of this one.
@@ -98,7 +97,7 @@ def add_explorers(app, context):
 
 def use_local_mathjax(app, config):
     config.mathjax_path = "mathjax/tex-mml-chtml.js"
-    config.mathjax_options = {"defer": "defer"}
+    config.mathjax_options = {"async": "async"}
 
 
 def copy_mathjax(app, exception):
@@ -113,6 +112,18 @@ def copy_mathjax(app, exception):
 
 
 # ------------------------------------------------------------------------ every page
+
+
+def drop_icon_script(app, exception):
+    """Leave out 1.5 MB for icons of one's own: the theme's are in a font."""
+    if exception or app.builder.format != "html":
+        return
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        kept = re.sub(r"<script defer src=\S+fontawesome\.js\S*></script>", "", text)
+        if kept != text:
+            page.write_text(kept, encoding="utf-8")
+    Path(app.outdir, "_static", "scripts", "fontawesome.js").unlink(missing_ok=True)
 
 
 def launchers(hub, pagename):
@@ -161,14 +172,16 @@ def sized_image(app):
 
 
 def improve_page(app, pagename, templatename, context, doctree):
-    # Thebe asks a CDN for its script, and is not used.
+    body = context.get("body")
+    # Thebe is not used and asks a CDN for its script; MathJax is used where math is.
+    unused = "thebe" if 'class="math' in (body or "") else "thebe|mathjax"
     context["script_files"][:] = [
         script
         for script in context["script_files"]
-        if "thebe" not in str(getattr(script, "filename", None)).lower()
-        and "THEBE" not in str(getattr(script, "attributes", {}).get("body", ""))
+        if not re.search(
+            unused, f"{script.filename} {script.attributes.get('body')}", re.I
+        )
     ]
-    body = context.get("body")
     if not body:
         return
     body = re.sub(r'<img ([^>]*?)src="([^"]+)"', sized_image(app), body)
@@ -195,7 +208,9 @@ class Chinese(SphinxRole):
 
 
 def fill_in(app, docname, source):
-    if docname.startswith("book/"):
+    if docname.startswith("notebooks/"):
+        source[0] = course.mend_links(source[0])
+    else:
         source[0] = course.fill(source[0])
         for name in ("glossary.yml", "references.bib"):
             app.env.note_dependency(str(course.BOOK / name))
@@ -221,4 +236,5 @@ def setup(app):
     app.connect("source-read", fill_in)
     app.connect("html-page-context", improve_page, priority=900)
     app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", drop_icon_script, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
