@@ -67,7 +67,16 @@ def test_nothing_solved_is_shown_too(file):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"solved": 3}', '{"solved": {"6.1": 1}}', "\x00\xff"]
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"solved": 3}',
+        '{"solved": {"6.1": 1}}',
+        "\x00\xff",
+        pytest.param("[" * 200_000, id="nested deeply"),
+    ],
 )
 def test_a_damaged_file_is_set_aside(file, content):
     file.parent.mkdir()
@@ -85,6 +94,56 @@ def test_a_place_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     monkeypatch.setenv("NORMLAB_PROGRESS", str(blocked / "progress.json"))
     assert SETS.check("N (G [C/G]) [H W]").correct
     assert progress.solved() == {}
+    assert f"Progress is off: {blocked} is not a folder." in repr(normlab.progress())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes on this system")
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("make", [os.mkdir, getattr(os, "mkfifo", None)])
+def test_what_is_no_regular_file_is_left_alone(make, linked, tmp_path, monkeypatch):
+    place = tmp_path / "place"
+    make(place)
+    before = place.lstat()
+    if linked:
+        (tmp_path / "link").symlink_to(place)
+    monkeypatch.setenv("NORMLAB_PROGRESS", str(tmp_path / "link" if linked else place))
+    names = {one.name for one in tmp_path.iterdir()}
+    assert SETS.check("N (G [C/G]) [H W]").correct
+    assert progress.solved() == {}
+    after = place.lstat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+    assert {one.name for one in tmp_path.iterdir()} == names
+    shown = normlab.progress()
+    sentence = f"Progress is off: {place} is not a regular file. Let NORMLAB_PROGRESS"
+    assert repr(shown).startswith(sentence)
+    assert sentence in shown._repr_html_()
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path, monkeypatch):
+    link, target = tmp_path / "link.json", tmp_path / "elsewhere" / "real.json"
+    link.symlink_to(target)
+    monkeypatch.setenv("NORMLAB_PROGRESS", str(link))
+    for number in ("6.1", "6.2"):
+        progress.record(number)
+        assert link.is_symlink()
+        assert number in json.loads(target.read_text())["solved"]
+    target.write_text("damaged")
+    progress.record("6.3")
+    assert link.is_symlink()
+    assert [*progress.solved()] == ["6.3"]
+    (aside,) = target.parent.glob("real.damaged-*.json")
+    assert aside.read_text() == "damaged"
+
+
+def test_finished_and_open_quizzes_are_shown(file):
+    progress.record("quiz 6")
+    shown = normlab.progress()
+    lines = repr(shown).splitlines()
+    assert next(x for x in lines if x.startswith("Chapter 6")).endswith("  ✓ quiz 6")
+    assert next(x for x in lines if x.startswith("Chapter 7")).endswith("  · quiz 7")
+    assert "Chapter 6: 0 of " in repr(shown)  # a quiz is not counted as an exercise
+    assert "✓ quiz 6" in shown._repr_html_()
+    assert not repr(shown).startswith("Progress is off")
 
 
 def test_a_crash_while_writing_leaves_the_old_file(file, monkeypatch):

@@ -1,8 +1,10 @@
 """What is solved, kept in a file on this machine. Nothing leaves it.
 
-The file is JSON: ``{"solved": {"6.1": "2030-01-31", ...}}``, in the folder for such
-data that the system has, or where the environment variable NORMLAB_PROGRESS says. A
-file that cannot be read is renamed and a new one begun. Saving never fails aloud:
+The file is JSON: ``{"solved": {"6.1": "2030-01-31", "quiz 6": ...}}``, in the folder
+for such data that the system has, or where the environment variable NORMLAB_PROGRESS
+says. A file that cannot be read is renamed and a new one begun; where a link stands,
+all this happens to the file that it leads to. What is not a regular file, such as a
+folder or ``/dev/null``, is left alone, and nothing is kept. Saving never fails aloud:
 whether an answer is right does not depend on a disk.
 """
 
@@ -37,7 +39,7 @@ def path():
 def solved():
     """The exercises solved: number to date. Empty when there is no readable file."""
     try:
-        return _read(path())
+        return _read(_file())
     except (OSError, ValueError, RuntimeError):
         return {}
 
@@ -46,7 +48,7 @@ def record(number):
     """Note that an exercise is solved. Never raises."""
     # RuntimeError: there may be no home folder.
     with contextlib.suppress(OSError, RuntimeError):
-        file = path()
+        file = _file()
         file.parent.mkdir(parents=True, exist_ok=True)
         with _lock(file):
             try:
@@ -61,28 +63,41 @@ def record(number):
                 _write(file, entries)
 
 
-class Progress:
-    """What is solved, chapter by chapter, as text and as a table."""
+def off():
+    """Why nothing can be kept, as a sentence; empty when it can."""
+    try:
+        _file()
+    except (OSError, RuntimeError) as error:
+        return (
+            f"Progress is off: {error}. Let NORMLAB_PROGRESS name a file to keep what "
+            "you solve."
+        )
+    return ""
 
-    def __init__(self, chapters, done):
-        self.rows = [
-            (
-                number,
-                sum(one.number in done for one in exercises.values()),
-                len(exercises),
-                [
-                    f"{'✓' if one.number in done else '·'} {one.number}"
-                    for one in exercises.values()
-                ],
-            )
-            for number, exercises in chapters.items()
-        ]
+
+class Progress:
+    """What is solved, chapter by chapter, as text and as a table.
+
+    `note` is a sentence above it; `quizzes` are the chapters that have a quiz.
+    """
+
+    def __init__(self, chapters, done, quizzes=(), note=""):
+        self.note, self.rows = note, []
+        for number, exercises in chapters.items():
+            numbers = [one.number for one in exercises.values()]
+            quiz = [f"quiz {number}"] if number in quizzes else []
+            marks = [
+                f"{'✓' if name in done else '·'} {name}" for name in numbers + quiz
+            ]
+            solved = sum(one in done for one in numbers)
+            self.rows.append((number, solved, len(numbers), marks))
 
     def __repr__(self):
-        return "\n".join(
+        lines = [
             f"Chapter {number}: {done} of {total} solved  {'  '.join(marks)}"
             for number, done, total, marks in self.rows
-        )
+        ]
+        return "\n".join([self.note, *lines] if self.note else lines)
 
     def _repr_html_(self):
         rows = "".join(
@@ -90,23 +105,43 @@ class Progress:
             f"<td>{escape('  '.join(marks))}</td></tr>"
             for number, done, total, marks in self.rows
         )
+        note = f"<p>{escape(self.note)}</p>" if self.note else ""
         return (
-            "<table><caption>Exercises solved (✓) and open (·)</caption><thead><tr>"
-            '<th scope="col">Chapter</th><th scope="col">Solved</th>'
-            f'<th scope="col">Exercises</th></tr></thead><tbody>{rows}</tbody></table>'
+            f"{note}<table><caption>Solved (✓) and open (·)</caption><thead><tr>"
+            '<th scope="col">Chapter</th><th scope="col">Exercises solved</th>'
+            '<th scope="col">Exercises and quiz</th></tr></thead>'
+            f"<tbody>{rows}</tbody></table>"
         )
 
 
 def progress():
-    """Show what is solved, chapter by chapter."""
+    """Show what is solved, chapter by chapter, and which quizzes are finished."""
     from normlab.exercises import chapters
 
-    return Progress(chapters(), solved())
+    files = (Path(__file__).parent / "quizzes").glob("chapter??.json")
+    quizzes = {int(file.stem[-2:]) for file in files}
+    return Progress(chapters(), solved(), quizzes, off())
+
+
+def _file():
+    """`path`, with links followed; OSError where no regular file is or can be."""
+    file = Path(os.path.realpath(path()))
+    if file.exists():
+        if not file.is_file():  # replaced, a device would be lost to the whole system
+            raise OSError(f"{file} is not a regular file")
+    else:
+        folder = next(one for one in file.parents if one.exists())
+        if not folder.is_dir():
+            raise OSError(f"{folder} is not a folder")
+    return file
 
 
 def _read(file):
     """The entries of the file; ValueError if it is not what `_write` writes."""
-    data = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except RecursionError:  # a RuntimeError, which would mean that there is no home
+        raise ValueError("nested too deeply") from None
     entries = data.get("solved") if isinstance(data, dict) else None
     if not isinstance(entries, dict):
         raise ValueError("no entries")
