@@ -99,7 +99,7 @@ class PerChannel(Tracked):
         *,
         bias=True,
     ):
-        super().__init__()
+        nn.Module.__init__(self)  # not BatchNorm's other base, which is a name only
         self.num_features = num_features
         self.eps = eps
         self.momentum = momentum
@@ -111,6 +111,7 @@ class PerChannel(Tracked):
 
     def _check_input_dim(self, input):
         name = type(self).__name__
+        _checks.tensor(name, input)
         if input.dim() not in self.input_dims:
             names = " or ".join(f"{n}-D" for n in self.input_dims)
             raise ValueError(
@@ -126,8 +127,13 @@ class PerChannel(Tracked):
         )
 
 
-class BatchNorm(PerChannel):
-    """BatchNorm for any number of axes; the subclasses say which they take."""
+class BatchNorm(PerChannel, nn.modules.batchnorm._BatchNorm):
+    """BatchNorm for any number of axes; the subclasses say which they take.
+
+    torch's base class comes last and lends nothing but its name: `update_bn`,
+    `convert_sync_batchnorm` and other tools look for a BatchNorm by `isinstance`, and
+    would pass one by in silence that is not of that class.
+    """
 
     def forward(self, input):
         self._check_input_dim(input)

@@ -8,8 +8,11 @@ import math
 
 import torch
 
+from normlab.axes.sets import nearest_divisors
+
 
 def batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps):
+    tensor("BatchNorm", input)
     if input.shape == (0,):
         return
     _channels("BatchNorm", input)
@@ -30,6 +33,7 @@ def batch_norm(input, running_mean, running_var, weight, bias, training, momentu
 def instance_norm(
     input, running_mean, running_var, weight, bias, use_input_stats, momentum
 ):
+    tensor("InstanceNorm", input)
     if use_input_stats:
         unit, dims = "channel of each sample", range(2, input.dim())
         _several_values("InstanceNorm", input, dims, unit, ONE_POSITION)
@@ -43,18 +47,21 @@ def instance_norm(
 
 
 def layer_norm(input, normalized_shape, weight, bias):
+    tensor("LayerNorm", input)
     parameters = {"weight": weight, "bias": bias}
     _trailing_axes("LayerNorm", input, normalized_shape, parameters)
     dtypes("LayerNorm", input, parameters)
 
 
 def rms_norm(input, normalized_shape, weight):
+    tensor("RMSNorm", input)
     _trailing_axes("RMSNorm", input, normalized_shape, {"weight": weight})
     if not input.is_complex():  # torch's rms_norm is defined for complex numbers too
         floating("RMSNorm", input)
 
 
 def group_norm(input, num_groups, weight, bias):
+    tensor("GroupNorm", input)
     if input.dim() < 2:
         raise RuntimeError(_no_channels("GroupNorm", input))
     channels = input.shape[1]
@@ -78,6 +85,14 @@ def group_norm(input, num_groups, weight, bias):
     dtypes("GroupNorm", input, parameters)
 
 
+def tensor(layer, input):
+    if not isinstance(input, torch.Tensor):
+        raise TypeError(
+            f"{layer}: the input must be a torch.Tensor, got {type(input).__name__}; "
+            "convert it with torch.as_tensor(x)."
+        )
+
+
 def num_groups(num_groups, num_channels):
     if num_groups < 1:
         raise ValueError(
@@ -91,9 +106,8 @@ def num_groups(num_groups, num_channels):
 
 def divisible(what, channels, num_groups):
     """The sentence for channels that do not divide into equal groups."""
-    divisors = [g for g in range(1, channels + 1) if channels % g == 0]
-    nearest = sorted(divisors, key=lambda g: abs(g - num_groups))[:2]
-    choices = " or ".join(str(g) for g in sorted(nearest, reverse=True))
+    nearest = nearest_divisors(channels, num_groups)
+    choices = " or ".join(str(g) for g in reversed(nearest))
     return (
         f"GroupNorm: {what} ({channels}) must be divisible by num_groups "
         f"({num_groups}); {choices} groups would fit."

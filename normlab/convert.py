@@ -24,13 +24,18 @@ def replace_norms(model, to="normlab"):
     that `torch.nn.utils.parametrize` makes, too) may compute something else, so they
     stay what they are, as do ``SyncBatchNorm`` and lazy layers not yet used.
 
-    Raises ValueError for another `to`.
+    Raises TypeError for what is no model, and ValueError for another `to`.
 
     >>> model = nn.Sequential(nn.Linear(8, 4), nn.LayerNorm(4))
     >>> type(replace_norms(model)[1]).__module__
     'normlab.modules'
     """
-    if to not in _SWAPS:
+    if not isinstance(model, nn.Module):
+        raise TypeError(
+            f"replace_norms: the model must be an nn.Module, got {model!r}; pass a "
+            "model, not its class."
+        )
+    if to not in tuple(_SWAPS):
         raise ValueError(
             f"replace_norms: to must be 'normlab' or 'torch', got {to!r}; pass one of "
             "the two."

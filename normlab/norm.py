@@ -1,6 +1,7 @@
 """The general layer: any statistics, any parameters, written as patterns."""
 
 import operator
+from collections.abc import Mapping
 
 import torch
 
@@ -64,7 +65,7 @@ class Norm(Tracked):
         self.track_running_stats = track_running_stats
         self.momentum = momentum
         self.eps = eps
-        self.sizes = dict(sizes or {})
+        self.sizes = self._checked(sizes or {})
         if track_running_stats and not center:
             raise ValueError(
                 "Norm: running statistics are a mean and a variance, but center=False "
@@ -79,6 +80,20 @@ class Norm(Tracked):
         )
         self._make_running(shape, device, dtype)
         self.reset_parameters()
+
+    def _checked(self, sizes):
+        """The sizes, once an input that has them is seen to be possible."""
+        if not isinstance(sizes, Mapping):
+            raise TypeError(
+                "Norm: sizes must be a dict of axis names and sizes, such as "
+                f"{{'C': 8, 'G': 4}}, got {sizes!r}."
+            )
+        split = {dim.axis for dim in self.statistics.dims if "/" in dim.label}
+        groups = sizes.get(self.statistics.groups, 1)
+        named = [axis for axis in self.statistics.axes if axis != "..."]
+        shape = (sizes.get(axis, groups if axis in split else 1) for axis in named)
+        self.statistics.on(shape, **sizes)
+        return dict(sizes)
 
     def _sizes_of(self, names, what):
         """The sizes of these axes, which must be known before any input is."""
@@ -101,6 +116,7 @@ class Norm(Tracked):
     def forward(self, input):
         # what self.statistics.on(...) does, in a form that torch.compile can follow:
         # it makes a graph of its own for each shape
+        _checks.tensor("Norm", input)
         shape = tuple(operator.index(size) for size in input.shape)
         sets = axes.Sets.of(self.statistics, shape, self.sizes)
         from_input = self.training or not self.track_running_stats

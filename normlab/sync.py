@@ -155,11 +155,12 @@ class SyncBatchNorm(BatchNorm):
         self.process_group = process_group
 
     def forward(self, input):
+        self._check_input_dim(input)
+        self._check_tensors(input)
         group = self._group()
         if group is None:
             return super().forward(input)
-        self._check_input_dim(input)
-        self._check_tensors(input, group)
+        self._check_agreement(input, group)
         x = functional.prepare(input)
         mean, var, values = merge_statistics(x, group)
         if values == 1:
@@ -186,13 +187,14 @@ class SyncBatchNorm(BatchNorm):
         return group if dist.get_world_size(group) > 1 else None
 
     def _check_input_dim(self, input):
+        _checks.tensor("SyncBatchNorm", input)
         if input.dim() < 2:
             raise ValueError(
                 "SyncBatchNorm: the input must be (N, C, ...), channels on axis 1, got "
                 f"shape {tuple(input.shape)}; add the missing axis with x.unsqueeze(0)."
             )
 
-    def _check_tensors(self, input, group):
+    def _check_tensors(self, input):
         if input.shape[1] != self.num_features:
             raise RuntimeError(
                 f"SyncBatchNorm: the input {tuple(input.shape)} has {input.shape[1]} "
@@ -202,6 +204,8 @@ class SyncBatchNorm(BatchNorm):
         tensors = {"weight": self.weight, "bias": self.bias}
         tensors |= {"running_mean": self.running_mean, "running_var": self.running_var}
         _checks.dtypes("SyncBatchNorm", input, tensors)
+
+    def _check_agreement(self, input, group):
         if not self._agreed:
             # gloo does not notice buffers of different sizes: it reads past the end
             mine = torch.tensor([self.num_features], device=input.device)
@@ -237,6 +241,11 @@ class SyncBatchNorm(BatchNorm):
         SyncBatchNorm becomes `to`, such as ``normlab.BatchNorm2d``; without it such a
         layer raises ValueError, and the model stays as it is.
         """
+        if to is not None and to not in _BATCH_NORMS:
+            raise ValueError(
+                f"SyncBatchNorm: to must be a BatchNorm class, got {to!r}; pass "
+                "normlab.BatchNorm1d, 2d or 3d."
+            )
         layers = [layer for layer in module.modules() if type(layer) is cls]
         targets = [getattr(layer, "_converted_from", to) for layer in layers]
         if None in targets:

@@ -316,6 +316,9 @@ def test_a_large_tensor_costs_nothing():
     facts = (sets.num_sets, sets.values_per_set, sets.sentence, sets.torch_line())
     assert time.perf_counter() - started < 0.5  # an array of that size has 1e20 cells
     assert facts[:2] == (10**6 * 2**10, 2**10 * 10**8)
+    with pytest.raises(axes.ShapeError, match="G = 5 or 8 would fit"):
+        axes.parse("N (G [C/G])").on((2, 10**12), G=7)
+    assert time.perf_counter() - started < 2  # not a search through 1e12 numbers
 
 
 def test_the_notation_needs_neither_torch_nor_matplotlib():

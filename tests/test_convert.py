@@ -178,3 +178,21 @@ def test_errors():
     sentence = "replace_norms: to must be 'normlab' or 'torch', got 'keras'"
     with pytest.raises(ValueError, match=sentence):
         replace_norms(nn.LayerNorm(3), to="keras")
+
+
+def test_tools_that_look_for_a_batch_norm_find_ours():
+    """They ask isinstance, and would pass by any other class without a word."""
+    model = nn.Sequential(nn.BatchNorm1d(4))
+    batches = [torch.full((2, 4), 3.0) + torch.tensor([[-1.0], [1.0]])] * 2
+    replace_norms(model)
+    torch.optim.swa_utils.update_bn(batches, model)
+    assert model[0].running_mean.tolist() == [3] * 4
+    assert isinstance(
+        nn.SyncBatchNorm.convert_sync_batchnorm(model)[0], nn.SyncBatchNorm
+    )
+
+
+@pytest.mark.parametrize("model", [None, nn.BatchNorm2d])
+def test_what_is_no_model(model):
+    with pytest.raises(TypeError, match=r"must be an nn.Module, got .*not its class"):
+        replace_norms(model)

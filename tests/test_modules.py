@@ -362,7 +362,8 @@ def test_export_shows_where_statistics_come_from():  # FR-058
     ):
         program = torch.export.export(layer, (draw(2, 3, 4, 4),))
         names = [str(node.target) for node in program.graph.nodes]
-        assert sum("mean" in name for name in names) == 2  # of the input, in eval
+        # the sums of the values and of their squares: of the input, in eval
+        assert sum("sum" in name for name in names) == 2
 
 
 def test_an_ensemble_under_vmap():
@@ -463,3 +464,12 @@ def test_small_maps_that_torch_takes_too():  # FR-001
     close(two.abs(), torch.ones(1, 3, 2, 1), atol=1e-2, rtol=0)
     nine = normlab.BatchNorm2d(3)(draw(1, 3, 4, 4))
     close(nine.std((0, 2, 3), correction=0), torch.ones(3), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("layer", [normlab.BatchNorm1d(2), normlab.LayerNorm(2)])
+@pytest.mark.parametrize("x", [None, [[1.0, 2.0]]])
+def test_the_input_is_a_tensor(layer, x):
+    with pytest.raises(
+        TypeError, match=r"Norm.*: the input must be a torch.Tensor, got"
+    ):
+        layer(x)

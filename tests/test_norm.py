@@ -236,3 +236,19 @@ def test_errors_of_the_input():
     # without batch or running statistics one value is its own mean, and gives 0
     assert normlab.Norm("N C")(draw(2, 3)).abs().max() == 0
     assert isinstance(outcome(normlab.Norm("[N] C"), draw(1, 3)), ValueError)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error", "message"),
+    [
+        ({"C": 8, "G": 3}, ValueError, "3 groups do not divide"),
+        ({"C": 8, "G": 0}, ValueError, "0 groups do not divide"),
+        ({"C": 8}, ValueError, "the number of groups G is missing"),
+        ({"C": 8, "G": 4, "Z": 1}, ValueError, "'Z' is no axis"),
+        ({"C": 8.0, "G": 4}, ValueError, "is 8.0"),
+        (8, TypeError, "sizes must be a dict"),
+    ],
+)
+def test_impossible_sizes_are_refused_at_once(sizes, error, message):
+    with pytest.raises(error, match=message):
+        normlab.Norm("N (G [C/G]) [...]", "C", sizes=sizes)

@@ -136,3 +136,19 @@ def test_revert_must_know_what_to_make():
         normlab.SyncBatchNorm.revert_sync_batchnorm(model)
     normlab.SyncBatchNorm.revert_sync_batchnorm(model, to=normlab.BatchNorm2d)
     assert type(model[0]) is normlab.BatchNorm2d
+
+
+def test_revert_wants_a_batch_norm():
+    model = nn.Sequential(normlab.SyncBatchNorm(4))
+    with pytest.raises(
+        ValueError, match=r"to must be a BatchNorm class, got .*LayerNor"
+    ):
+        normlab.SyncBatchNorm.revert_sync_batchnorm(model, to=nn.LayerNorm)
+    assert type(model[0]) is normlab.SyncBatchNorm
+
+
+def test_the_errors_name_the_layer():
+    with pytest.raises(RuntimeError, match=r"SyncBatchNorm: .* num_features is 4"):
+        normlab.SyncBatchNorm(4)(torch.randn(3, 5))
+    with pytest.raises(TypeError, match=r"SyncBatchNorm: .* torch.Tensor, got list"):
+        normlab.SyncBatchNorm(4)([[1.0] * 4])

@@ -280,9 +280,19 @@ def _number_of_groups(pattern, axis, size, named, span, fail):
         fix = f"Pass it by name, {name}=..., a divisor of {axis} = {size}."
         fail(f"the number of groups {name} is missing.", span, fix)
     if groups == 0 or size % groups:
-        divisors = [n for n in range(1, size + 1) if size % n == 0] or [1]
-        nearest = sorted(divisors, key=lambda n: (abs(n - groups), n))[:2]
-        fix = f"{name} = {' or '.join(map(str, sorted(nearest)))} would fit."
+        nearest = " or ".join(map(str, nearest_divisors(size, groups)))
+        fix = f"{name} = {nearest} would fit."
         reason = f"{axis} has {size} elements, which {groups} groups do not divide."
         fail(reason, span, fix)
     return groups
+
+
+def nearest_divisors(size, wanted):
+    """The two divisors of `size` that are nearest to `wanted`, the smaller first.
+
+    >>> nearest_divisors(10, 4)
+    [2, 5]
+    """
+    small = [n for n in range(1, math.isqrt(size) + 1) if size % n == 0] or [1]
+    divisors = {*small, *(size // n for n in small if size)}
+    return sorted(sorted(divisors, key=lambda n: (abs(n - wanted), n))[:2])
