@@ -6,33 +6,48 @@ result, but no native norm kernel works behind them: what you read is what is co
 and autograd finds the gradients, through the mean and the variance, by itself.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
-from normlab import _checks
+from normlab import _checks, _slices
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"]
 
 
 def statistics(x, dims, center=True):
     """The mean over dims, x less that mean, and the mean of its squares (1/n)."""
-    # an empty set has no mean: 0 stands in for it, so that gradients are 0, not NaN
-    average = torch.mean if x.numel() else torch.sum
+    # an empty set has no mean: 0 / 1 stands in for it, so that gradients are 0, not NaN
+    n = max(1, math.prod([x.shape[dim] for dim in dims]))
     # mean = sum(x) / n
-    mean = average(x, dims, keepdim=True) if center else None
+    mean = x.sum(dims, keepdim=True) / n if center else None
     centered = x - mean if center else x
     # var = sum((x - mean)^2) / n; never sum(x^2) / n - mean^2, whose digits cancel
-    var = average(centered.square(), dims, keepdim=True)
+    # (written as a product, which a compiled loop repeats for less than a division)
+    var = centered.square().sum(dims, keepdim=True) * (1 / n)
     return mean, centered, var
 
 
 def scale_and_shift(centered, var, eps, weight=None, bias=None):
     """Normalize, then affine: weight * (x - mean) / sqrt(var + eps) + bias."""
-    # the two factors are multiplied first: both are small, the tensor is not
     scale = torch.rsqrt(var + eps)
-    if weight is not None:
+    if weight is not None and weight.shape[-1] > scale.shape[-1]:
+        # a weight for every value: their product would be as large as x
+        centered, scale = centered * scale, weight
+    elif weight is not None:
+        # a weight per channel: the two factors are small, so they are multiplied first
         scale = scale * weight
-    return centered * scale if bias is None else torch.addcmul(bias, centered, scale)
+    y = centered * scale
+    return y if bias is None else y + bias
+
+
+def normalize(x, dims, eps, weight=None, bias=None):
+    """All three steps: at once, or the same in slices if no gradient is wanted."""
+    if _slices.allowed(x, weight, bias):
+        return _slices.normalize(x, dims, eps, weight, bias)
+    _, centered, var = statistics(x, dims)
+    return scale_and_shift(centered, var, eps, weight, bias)
 
 
 def update_running(running_mean, running_var, mean, var, values, momentum):
@@ -208,8 +223,7 @@ def layer_norm(
     _checks.layer_norm(input, normalized_shape, weight, bias)
     x = prepare(input, keep_channels_last=False)
     dims = tuple(range(-len(normalized_shape), 0))
-    _, centered, var = statistics(x, dims)
-    return scale_and_shift(centered, var, eps, weight, bias).to(input.dtype)
+    return normalize(x, dims, eps, weight, bias).to(input.dtype)
 
 
 def group_norm(
@@ -241,12 +255,10 @@ def group_norm(
     split = (num_groups, input.shape[1] // num_groups)
     x = prepare(input).unflatten(1, split)
     dims = tuple(range(2, x.dim()))
-    _, centered, var = statistics(x, dims)
     weight, bias = (
         t if t is None else t.view(*split, *[1] * (x.dim() - 3)) for t in (weight, bias)
     )
-    y = scale_and_shift(centered, var, eps, weight, bias)
-    return y.flatten(1, 2).to(input.dtype)
+    return normalize(x, dims, eps, weight, bias).flatten(1, 2).to(input.dtype)
 
 
 def rms_norm(
