@@ -9,10 +9,10 @@ and norms.png, the five norms side by side.
 import tempfile
 from pathlib import Path
 
-import browser
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+import browser
 from normlab import AxisPicker, draw_comparison
 from normlab.widgets import static_page
 

@@ -1,6 +1,5 @@
 """Mistakes in gradients, types and memory."""
 
-
 from normlab.exercises.mistakes.base import CENTERED, Mistake
 
 
