@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import operator
+import random
 import re
 import statistics
 import sys
@@ -623,6 +624,194 @@ def test_a_check_leaves_random_numbers_and_gradients_as_they_were():
             lambda x, g, w, b, eps: F.group_norm(x, g, w, b, eps) + 0 * torch.rand(())
         ).correct
     assert torch.equal(before, torch.get_rng_state())
+
+
+class Unspeakable(Exception):
+    __str__ = __repr__ = lambda self: 1 / 0
+
+
+class Leaving(BaseException):
+    def __str__(self):
+        raise SystemExit
+
+
+class TextOfItsOwn(str):
+    def _fail(self, *args):
+        raise ValueError("my own")
+
+    splitlines = strip = __getitem__ = __format__ = __add__ = _fail
+
+
+class Wordy(Exception):
+    def __str__(self):
+        return TextOfItsOwn("words")
+
+
+def raising(error):
+    def answer(*args, **kwargs):
+        raise error
+
+    return answer
+
+
+FREE = Free("1.1", judge=lambda f: f(1), solution="", **TEXTS)
+
+
+@pytest.mark.parametrize("exercise", [FREE, GROUP_NORM])
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (Unspeakable(), "Unspeakable: its text cannot be read"),
+        (Leaving(), "Leaving: its text cannot be read"),
+        (Wordy(), "Wordy: words"),
+    ],
+)
+def test_an_error_whose_text_is_code_of_its_own(exercise, error, message):
+    result = exercise.check(raising(error))
+    assert (result.outcome, result.message) == ("error", message)
+
+
+def test_an_error_that_hides_even_its_name():
+    class Meta(type):
+        __name__ = property(lambda cls: 1 / 0)
+
+    class Nameless(Exception, metaclass=Meta):
+        pass
+
+    result = FREE.check(raising(Nameless()))
+    assert result.outcome == "error"
+    assert result.message == "Your code raised an error that cannot be shown."
+
+
+@pytest.mark.parametrize("exercise", [FREE, GROUP_NORM])
+def test_the_text_of_an_error_is_read_within_the_limit(exercise):
+    class Slow(Exception):
+        def __str__(self):
+            for _ in range(300):
+                time.sleep(0.05)
+            return "at last"
+
+    start = time.monotonic()
+    result = exercise.check(raising(Slow()), seconds=0.5)
+    assert time.monotonic() - start < 5
+    assert "still running after 0.5 seconds" in result.message
+
+
+def test_texts_of_answers_are_plain_outside_of_the_limit():
+    judges = {
+        "message": lambda answer: answer,
+        "printed": lambda answer: sys.stdout.write(answer) and "No.",
+    }
+    for place, judge in judges.items():
+        exercise = Free("1.1", judge=judge, solution="", **TEXTS)
+        result = exercise.check(TextOfItsOwn("words"))
+        assert result.outcome == "wrong"
+        assert type(getattr(result, place)) is str
+        assert getattr(result, place) == "words"
+        assert "words" in repr(result)
+        assert "words" in result._repr_html_()
+
+
+@pytest.fixture
+def own_state():
+    yield
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+    torch.set_grad_enabled(True)
+
+
+def random_numbers():
+    return torch.rand(1).item(), np.random.rand(), random.random()  # noqa: NPY002
+
+
+@pytest.mark.parametrize("ends", ["returns", "raises", "is stopped"])
+def test_what_an_answer_sets_for_all_of_torch_is_put_back(ends, own_state):
+    def sets_all(x, num_groups, weight, bias, eps):
+        torch.set_default_dtype(torch.float64)
+        torch.set_default_device("meta")
+        torch.set_grad_enabled(False)
+        torch.manual_seed(0)
+        np.random.seed(0)  # noqa: NPY002
+        random.seed(0)
+        if ends == "raises":
+            raise ValueError("no")
+        while ends == "is stopped":
+            pass
+        return F.group_norm(x, num_groups, weight, bias, eps)
+
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()  # noqa: NPY002
+    expected = random_numbers()
+    torch.set_rng_state(states[0])
+    np.random.set_state(states[1])  # noqa: NPY002
+    random.setstate(states[2])
+    GROUP_NORM.check(sets_all, seed=77, seconds=2)
+    assert random_numbers() == expected
+    assert torch.get_default_dtype() == torch.float32
+    assert torch.get_default_device() == torch.device("cpu")
+    assert torch.is_grad_enabled()
+
+
+def test_what_an_answer_sets_does_not_reach_the_next_check(own_state):
+    def sets(x, num_groups, weight, bias, eps):
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+        torch.set_default_device("meta")
+        return x
+
+    def detached(x, num_groups, weight, bias, eps):
+        groups = x.reshape(len(x), num_groups, -1).detach()
+        shape = (len(x), num_groups, 1)
+        mean, var = groups.mean(-1).view(shape), groups.var(-1, correction=0)
+        y = x.reshape(groups.shape) - mean
+        y = (y / (var.view(shape) + eps).sqrt()).view(x.shape)
+        return y * weight.view(-1, 1, 1) + bias.view(-1, 1, 1)
+
+    # a seed of its own: what is expected is computed once for each
+    assert GROUP_NORM.check(sets, seed=4711).outcome == "wrong"
+    assert GROUP_NORM.check(F.group_norm, seed=4711).correct
+    after, elsewhere = (GROUP_NORM.check(detached, seed=seed) for seed in (4711, 4713))
+    assert after.outcome == "wrong"
+    assert dict(after.facts)["asked"] == "the gradient of the input"
+    assert after.message == elsewhere.message
+
+
+def test_a_right_answer_is_right_whatever_is_set_for_all_of_torch(own_state):
+    torch.set_default_dtype(torch.float64)
+    torch.set_default_device("meta")
+    with torch.no_grad():
+        result = GROUP_NORM.check(F.group_norm, seed=4712)
+    assert result.correct, result
+    assert torch.get_default_dtype() == torch.float64
+    assert torch.get_default_device() == torch.device("meta")
+
+
+@pytest.mark.parametrize(
+    ("choices", "error", "sentence"),
+    [
+        ({"seconds": "a"}, TypeError, "seconds is a number such as 10, not 'a'."),
+        ({"seconds": None}, TypeError, "seconds is a number such as 10, not None."),
+        ({"seconds": True}, TypeError, "seconds is a number such as 10, not True."),
+        ({"seconds": float("nan")}, ValueError, "a positive, finite number, not nan."),
+        ({"seconds": float("inf")}, ValueError, "a positive, finite number, not inf."),
+        ({"seconds": -1}, ValueError, "a positive, finite number, not -1."),
+        ({"seconds": 0}, ValueError, "a positive, finite number, not 0."),
+        ({"seed": "a"}, TypeError, "seed is a whole number, such as 0, not 'a'."),
+        ({"seed": 0.5}, TypeError, "seed is a whole number, such as 0, not 0.5."),
+    ],
+)
+def test_a_check_says_what_it_cannot_work_with(choices, error, sentence):
+    with pytest.raises(error, match=r"^check: ") as raised:
+        FREE.check(1, **choices)
+    assert str(raised.value).endswith(sentence)
+
+
+@pytest.mark.parametrize("index", ["a", 1.5, [1]])
+def test_a_hint_without_a_whole_number_is_refused(index):
+    with pytest.raises(TypeError) as raised:
+        FREE.hint(index)
+    sentence = f"hint: index is a whole number, from 1 to 2, not {index!r}."
+    assert str(raised.value) == sentence
+    assert FREE.hint(np.int64(2)).text == "nearly all"
 
 
 def test_answers_are_never_evaluated_from_text(tmp_path):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import torch
 
+from normlab.exercises.limits import TimeUp
+
 _LIBRARIES = (
     Path(__file__).resolve().parent.parent,
     Path(sysconfig.get_path("stdlib")),
@@ -15,9 +17,19 @@ _LIBRARIES = (
 )
 
 
+def text_of(thing):
+    """str(thing), whatever its class makes of that: a text of no class but `str`."""
+    try:
+        return str.__str__(str(thing))
+    except TimeUp:
+        raise
+    except BaseException:  # a text is wanted, not one more error
+        return "its text cannot be read"
+
+
 def explained(error):
     """The outcome when the answer raised an error: which, and in which line."""
-    text = str(error).strip()
+    text = text_of(error).strip()
     if "ellipsis" in text.lower() and isinstance(error, TypeError):
         return "not attempted", "There is still a `...` in your code.", ()
     if isinstance(error, RecursionError):

@@ -1,13 +1,24 @@
 """The exercises: each holds its question, hints and solution, and checks an answer."""
 
 import dis
+import math
+import operator
 import types
+from numbers import Real
 
 import numpy as np
 import torch
 
 from normlab import axes
-from normlab.exercises import blame, compare, diagnosis, limits, probes, progress
+from normlab.exercises import (
+    blame,
+    compare,
+    diagnosis,
+    limits,
+    probes,
+    progress,
+    state,
+)
 from normlab.exercises.results import Hint, Result, Solution, Text
 
 SECONDS = 10
@@ -57,6 +68,8 @@ class Exercise:
     def hint(self, index=None):
         """The next hint, or, with an index from 1 on, that one."""
         total = len(self.hints)
+        if index is not None:
+            index = _whole("hint: index", index, f"from 1 to {total}")
         if index is None:
             self._hints_given = min(self._hints_given + 1, total)
             index = self._hints_given
@@ -68,28 +81,49 @@ class Exercise:
         return Solution(self.number, self.code, self.why)
 
     def check(self, answer=..., *, seed=0, seconds=SECONDS):
-        """Judge an answer: a `Result`. Never raises, and ends in time.
+        """Judge an answer: a `Result`. No answer makes it raise or run on for ever.
 
         An answer that was not begun (``...``, `todo`, a function without a body) is
-        not attempted. `seed` draws other numbers where the check draws any.
+        not attempted. `seed` draws other numbers where the check draws any. `seconds`
+        is the time limit; TypeError or ValueError if it is no positive number.
         """
-        run = limits.run(lambda: self._outcome(answer, seed), seconds)
+        seed = _whole("check: seed", seed, "such as 0")
+        if isinstance(seconds, bool) or not isinstance(seconds, Real):
+            raise TypeError(f"check: seconds is a number such as 10, not {seconds!r}.")
+        if not 0 < seconds < math.inf:
+            raise ValueError(
+                f"check: seconds is a positive, finite number, not {seconds!r}."
+            )
+        with state.kept():
+            run = limits.run(lambda: self._told(answer, seed), seconds)
         if run.state == "done":
             outcome, message, facts = run.value
-        elif run.state == "raised":
-            outcome, message, facts = blame.explained(run.error)
         else:
             outcome, facts = "error", ()
-            message = "You interrupted the check."
-            if run.state == "late":
-                message = (
-                    f"Your code was still running after {seconds:g} seconds and was "
-                    "stopped. Is there a loop that never ends?"
-                )
+            message = {
+                "late": f"Your code was still running after {seconds:g} seconds and "
+                "was stopped. Is there a loop that never ends?",
+                "interrupted": "You interrupted the check.",
+                "raised": "Your code raised an error that cannot be shown.",
+            }[run.state]
         if outcome == "correct":
             progress.record(self.number)
         printed = run.printed if outcome != "not attempted" else ""
-        return Result(self.number, outcome, message, tuple(facts), printed)
+        return Result(self.number, outcome, message, facts, printed)
+
+    def _told(self, answer, seed):
+        """The outcome, or which error came, in texts that run no code of the answer's.
+
+        It is called within the time limit; what it returns is safe outside of it.
+        """
+        try:
+            outcome, message, facts = self._outcome(answer, seed)
+        except limits.TimeUp:
+            raise
+        except BaseException as error:  # SystemExit and MemoryError, too
+            outcome, message, facts = blame.explained(error)
+        facts = tuple(tuple(map(blame.text_of, fact)) for fact in facts)
+        return outcome, blame.text_of(message), facts
 
     def _outcome(self, answer, seed):
         if not_attempted(answer):
@@ -102,6 +136,16 @@ class Exercise:
     def _judge(self, answer, seed):
         """None when right; else a sentence and facts, an outcome in front or not."""
         raise NotImplementedError("Choose one of the kinds.")
+
+
+def _whole(name, value, example):
+    """A whole number, of whichever class; TypeError for anything else."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name} is a whole number, {example}, not {value!r}."
+        ) from None
 
 
 _NOT_ATTEMPTED = (
@@ -298,8 +342,7 @@ class Code(Exercise):
         self.task = probes.Task.of(norm, **choices)
 
     def _judge(self, answer, seed):
-        with torch.random.fork_rng(devices=()):
-            return diagnosis.examine(answer, self.task, seed)
+        return diagnosis.examine(answer, self.task, seed)
 
 
 def exercises_in(module):

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from normlab import axes
-from normlab.exercises import compare
+from normlab.exercises import blame, compare, state
 from normlab.exercises.subjects import Task, reference
 
 __all__ = ["PROBES", "Finding", "Probe", "Raised", "Task", "applying", "ask", "find"]
@@ -48,7 +48,7 @@ class Raised:
         return sorted(re.findall(r"\w+", str(self)))
 
     def __str__(self):
-        text = str(self.error).strip().splitlines() or [""]
+        text = blame.text_of(self.error).strip().splitlines() or [""]
         return f"{type(self.error).__name__}: {text[0]}"
 
 
@@ -414,7 +414,8 @@ def ask(probe, make, task, seed=0):
     """What is seen when a subject is asked: labels to plain values."""
     seen = {}
     try:
-        probe.question(make, task, Draw(seed), seen)
+        with state.defaults():  # whatever an answer did to them
+            probe.question(make, task, Draw(seed), seen)
     except Exception as error:
         seen["error"] = Raised(error)
     return {label: _plain(value) for label, value in seen.items()}
