@@ -29,6 +29,7 @@ from normlab.exercises import (
     checker,
     compare,
     limits,
+    state,
     todo,
 )
 from normlab.exercises.results import OUTCOMES, Result
@@ -548,6 +549,24 @@ def test_an_endless_loop_is_stopped():
     assert not any(t.name == "normlab-exercise" for t in threading.enumerate())
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_import_is_let_finish_if_it_does(ends, tmp_path, monkeypatch):
+    name = f"slow_module_that_{'ends' if ends else 'stays'}"
+    loop = "for _ in range(20)" if ends else "while True"
+    (tmp_path / f"{name}.py").write_text(
+        f"import time\n{loop}:\n    time.sleep(0.05)\nwhole = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(limits, "IMPORT", 30 if ends else 0.3)
+    exercise = Free("1.1", judge=lambda f: f(), solution="", **TEXTS)
+    start = time.monotonic()
+    result = exercise.check(lambda: importlib.import_module(name), seconds=0.2)
+    assert "still running after 0.2 seconds" in result.message
+    assert time.monotonic() - start < 10
+    module = sys.modules.pop(name, None)
+    assert (module is not None and module.whole) == ends
+
+
 def test_code_that_will_not_be_stopped_is_left_behind():
     release = threading.Event()
 
@@ -751,11 +770,17 @@ def test_what_an_answer_sets_for_all_of_torch_is_put_back(ends, own_state):
     assert torch.is_grad_enabled()
 
 
-def test_what_an_answer_sets_does_not_reach_the_next_check(own_state):
+@pytest.mark.parametrize(
+    ("seed", "change"),
+    [
+        (4711, partial(torch.set_default_dtype, torch.float64)),
+        (4712, partial(torch.set_grad_enabled, False)),
+        (4713, partial(torch.set_default_device, "meta")),
+    ],
+)
+def test_what_an_answer_sets_does_not_reach_the_next_check(seed, change, own_state):
     def sets(x, num_groups, weight, bias, eps):
-        torch.set_default_dtype(torch.float64)
-        torch.set_grad_enabled(False)
-        torch.set_default_device("meta")
+        change()
         return x
 
     def detached(x, num_groups, weight, bias, eps):
@@ -767,19 +792,27 @@ def test_what_an_answer_sets_does_not_reach_the_next_check(own_state):
         return y * weight.view(-1, 1, 1) + bias.view(-1, 1, 1)
 
     # a seed of its own: what is expected is computed once for each
-    assert GROUP_NORM.check(sets, seed=4711).outcome == "wrong"
-    assert GROUP_NORM.check(F.group_norm, seed=4711).correct
-    after, elsewhere = (GROUP_NORM.check(detached, seed=seed) for seed in (4711, 4713))
+    assert GROUP_NORM.check(sets, seed=seed).outcome == "wrong"
+    assert GROUP_NORM.check(F.group_norm, seed=seed).correct
+    after, elsewhere = (GROUP_NORM.check(detached, seed=s) for s in (seed, 4710))
     assert after.outcome == "wrong"
     assert dict(after.facts)["asked"] == "the gradient of the input"
     assert after.message == elsewhere.message
+
+
+@pytest.mark.parametrize("before", ["cpu", "meta"])
+def test_each_question_puts_the_default_device_back(before, own_state):
+    torch.set_default_device(before)
+    with state.defaults():
+        torch.set_default_device("meta" if before == "cpu" else "cpu")
+    assert torch.get_default_device() == torch.device(before)
 
 
 def test_a_right_answer_is_right_whatever_is_set_for_all_of_torch(own_state):
     torch.set_default_dtype(torch.float64)
     torch.set_default_device("meta")
     with torch.no_grad():
-        result = GROUP_NORM.check(F.group_norm, seed=4712)
+        result = GROUP_NORM.check(F.group_norm, seed=4714)
     assert result.correct, result
     assert torch.get_default_dtype() == torch.float64
     assert torch.get_default_device() == torch.device("meta")

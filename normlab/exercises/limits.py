@@ -8,13 +8,16 @@ never returns cannot be ended this way: the thread is left behind and ends with 
 kernel. Compiled code that never lets go of Python's lock (``10 ** 10 ** 9``) stops the
 waiting thread as well; only another process could end that. And where a debugger or
 coverage traces every call, CPython 3.11 makes all threads wait until the exception has
-arrived, so there a call that does not return is waited for.
+arrived, so there a call that does not return is waited for. An import is let finish
+first, if it does so soon: one half of a module would make every later import fail.
 """
 
 import contextlib
 import ctypes
 import io
+import sys
 import threading
+import time
 import warnings
 from dataclasses import dataclass
 
@@ -22,6 +25,7 @@ from dataclasses import dataclass
 # recursion, which should end in a RecursionError rather than in a dead kernel.
 STACK = 16 * 1024 * 1024
 LINES, CHARACTERS = 10, 600
+IMPORT = 30.0  # seconds more for a module that is being imported
 
 
 class TimeUp(BaseException):
@@ -111,7 +115,17 @@ def _wait(finished, seconds):
         seconds -= step
 
 
+def _importing(thread):
+    frame = sys._current_frames().get(thread.ident)
+    while frame and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
+
+
 def _stop(thread):
+    deadline = time.monotonic() + IMPORT
+    while _importing(thread) and time.monotonic() < deadline:
+        thread.join(0.02)
     # More than once, since code may catch everything and go on.
     for _ in range(20):
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
