@@ -11,7 +11,7 @@ import torch
 import traitlets
 
 import normlab
-from normlab.widgets import BatchMates, GroupWalk, RunningStats
+from normlab.widgets import AxisPicker, BatchMates, GroupWalk, Quiz, RunningStats
 from normlab.widgets.explorer import standard_normal
 
 EXPLORERS = (BatchMates, RunningStats, GroupWalk)
@@ -272,6 +272,8 @@ def test_set_ids_follow_the_groups():
         (BatchMates, "element", -1, "numbered 0 to 11, without -1."),
         (BatchMates, "values", (1, 2), "48 finite numbers are needed for the shape"),
         (BatchMates, "values", ("a",) * 48, "48 finite numbers are needed"),
+        (BatchMates, "values", (True,) * 48, "48 finite numbers are needed"),
+        (RunningStats, "given", ((1, True),), "given: batch 0 is not a tuple of"),
         (RunningStats, "momentum", 1.5, "momentum: from 0 to 1 is allowed, not 1.5."),
         (RunningStats, "batch_size", 1, "batch_size: from 2 to 256 is allowed, not 1."),
         (RunningStats, "std", -1.0, "std: from 0 to 1000 is allowed"),
@@ -321,10 +323,32 @@ def test_a_new_shape_brings_along_what_it_leaves_behind():
     assert (walk.groups, walk.sample) == (6, 0)
 
 
-def test_a_wrong_name_is_refused_and_a_layout_is_not():
-    with pytest.raises(TypeError, match=r"GroupWalk: group cannot be set; these can: "):
-        GroupWalk(group=4)
-    assert GroupWalk(layout=ipywidgets.Layout(width="50%")).layout.width == "50%"
+@pytest.mark.parametrize("widget", [*EXPLORERS, AxisPicker, Quiz])
+def test_a_wrong_name_is_refused_and_a_layout_is_not(widget):
+    with pytest.raises(TypeError) as raised:
+        widget(group=4)
+    assert str(raised.value) == (
+        f"{widget.__name__}: group cannot be set; these can: {', '.join(widget.state)}."
+    )
+    assert widget(layout=ipywidgets.Layout(width="50%")).layout.width == "50%"
+
+
+@pytest.mark.parametrize("widget", [*EXPLORERS, AxisPicker, Quiz])
+def test_true_is_no_number(widget):
+    explorer = widget()
+    numbers = [
+        name
+        for name in widget.state
+        if isinstance(widget.class_traits()[name], traitlets.Int | traitlets.Float)
+    ]
+    assert numbers
+    for name in numbers:
+        for value in (True, False):
+            assert f"not the bool {value}" in refusal(
+                lambda name=name, value=value: setattr(explorer, name, value)
+            )
+            explorer.set_state({name: value})
+            assert f"not the bool {value}" in explorer.error
 
 
 def test_composes_with_other_widgets():

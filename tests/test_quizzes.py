@@ -8,7 +8,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import jsonschema
+import numpy as np
 import pytest
+from traitlets import TraitError
 
 import quiz_keys
 from normlab import quiz
@@ -309,10 +311,30 @@ def test_text_is_never_html():
     assert f"<p><code>{html.escape(attack)}</code></p>" in made
 
 
-@pytest.mark.parametrize("chapter", [77, -1, "6", 6.0, None])
+@pytest.mark.parametrize("chapter", [77, -1, "6", 6.0, None, True])
 def test_a_chapter_without_quiz_is_refused(chapter):
     with pytest.raises(ValueError, match=re.escape(f"chapter {chapter!r} has no quiz")):
         quiz(chapter)
+
+
+def test_a_whole_number_of_numpy_is_a_chapter():
+    assert repr(quiz(np.int64(6))) == "quiz(6)"
+
+
+@pytest.mark.parametrize("index", [-1, "last", 99, True])
+def test_a_question_that_is_not_there_is_not_solved(index, monkeypatch, tmp_path):
+    monkeypatch.setenv("NORMLAB_PROGRESS", str(tmp_path / "progress.json"))
+    made = quiz(6)
+    count = len(made.questions)
+    index = count if index == "last" else index
+    with pytest.raises(TraitError, match="solved"):
+        made.solved = [index]
+    made.set_state({"solved": [*range(count - 1), index]})  # as many as there are
+    assert made.solved == []
+    assert "solved" in made.error
+    assert "quiz 6" not in progress.solved()
+    with pytest.raises(TraitError, match="0 is no question's index; there are none"):
+        Quiz(solved=[0])
 
 
 def test_a_quiz_answered_right_is_noted_once_it_is_whole(monkeypatch, tmp_path):

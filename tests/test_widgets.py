@@ -108,6 +108,8 @@ def test_a_new_pattern_brings_along_what_it_leaves_behind():
         ("cell", (0, 0), "is no index into the shape (4, 8, 5, 5)"),
         ("cell", (0, -1, 0, 0), "is no index into the shape"),
         ("cell", (0, 0.5, 0, 0), "is no index into the shape"),
+        ("cell", (0, True, 0, 0), "is no index into the shape"),
+        ("shape", "4855", "expected a tuple, not the str '4855'"),
         ("eps", -1.0, "eps: a number, 0 or more is needed, not -1.0."),
         ("eps", float("nan"), "eps: a number, 0 or more is needed, not nan."),
         ("weight", float("inf"), "weight: a finite number is needed, not inf."),
@@ -134,6 +136,23 @@ def test_a_refused_constructor():
     assert "3 groups do not divide" in refusal(
         lambda: AxisPicker("N (G [C/G])", (2, 8), 3)
     )
+
+
+@pytest.mark.parametrize(
+    ("shape", "reason"),
+    [
+        ("4855", "shape: a tuple of sizes such as (4, 8, 5, 5) is needed, not '4855'."),
+        (5, "shape: a tuple of sizes such as (4, 8, 5, 5) is needed, not 5."),
+        ({4}, "is needed, not {4}."),
+        (("4", "8", "5", "5"), "size 0 of the shape is '4'"),
+        ((4, True, 5, 5), "size 1 of the shape is True"),
+        ((4, None, 5, 5), "size 1 of the shape is None"),
+        ((), "names 4 axes, but the shape () has 0"),
+    ],
+)
+@pytest.mark.parametrize("groups", [None, 1])
+def test_a_shape_that_is_none_is_refused_with_a_sentence(shape, reason, groups):
+    assert reason in refusal(lambda: AxisPicker(shape=shape, groups=groups))
 
 
 def test_several_traits_change_together_or_not_at_all():

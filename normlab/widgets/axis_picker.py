@@ -4,10 +4,10 @@ import math
 import operator
 
 import numpy as np
-from traitlets import Bool, Float, Int, TraitError, Tuple, Unicode, observe, validate
+from traitlets import Bool, TraitError, Tuple, Unicode, observe, validate
 
 from normlab import axes
-from normlab.widgets.base import Widget
+from normlab.widgets.base import Float, Int, Widget
 from normlab.widgets.still import still
 
 # Layouts to choose from: axes, sizes to start with, and what they are used for.
@@ -78,7 +78,13 @@ class AxisPicker(Widget):
         parsed = _read_pattern(pattern)
         if shape is None:
             shape = _default_shape(parsed, {})
+        if not isinstance(shape, tuple | list):
+            raise TraitError(
+                f"shape: a tuple of sizes such as {_default_shape(parsed, {})} is "
+                f"needed, not {shape!r}."
+            )
         if groups is None:
+            _sets(parsed, shape, 1)  # before a size that is none is divided
             groups = _default_groups(parsed, shape)
         super().__init__(pattern=str(parsed), shape=shape, groups=groups, **traits)
 
@@ -178,7 +184,7 @@ class AxisPicker(Widget):
     @validate("cell")
     def _check_cell(self, proposal):
         cell, shape = proposal.value, self.shape
-        whole = all(isinstance(at, int) and at >= 0 for at in cell)
+        whole = all(type(at) is int and at >= 0 for at in cell)
         fits = whole and len(cell) == len(shape) and all(map(operator.lt, cell, shape))
         if cell and not fits:
             raise TraitError(f"cell: {cell} is no index into the shape {shape}.")

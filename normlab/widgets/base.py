@@ -23,6 +23,21 @@ def _read(name):
     return (_HERE / name).read_text(encoding="utf-8")
 
 
+class _Number:
+    def validate(self, obj, value):
+        if isinstance(value, bool):
+            self.error(obj, value)
+        return super().validate(obj, value)
+
+
+class Int(_Number, traitlets.Int):
+    """A whole number. True and False are none, though Python counts with them."""
+
+
+class Float(_Number, traitlets.Float):
+    """A number. True and False are none, though Python counts with them."""
+
+
 class Widget(anywidget.AnyWidget):
     """One explorer: traits that the front end of the same stem shows and changes.
 
@@ -33,7 +48,9 @@ class Widget(anywidget.AnyWidget):
 
     A state that the validators refuse is never taken over: set from Python it raises
     `traitlets.TraitError`; coming from the page, it is answered with the reason
-    (`error`) and the state that Python still holds.
+    (`error`) and the state that Python still holds. Numbers are declared as `Int` and
+    `Float` of this module, which refuse True and False. A name that is no trait raises
+    TypeError.
     """
 
     stem = ""
@@ -60,6 +77,15 @@ class Widget(anywidget.AnyWidget):
             cls._css = "\n".join(map(_read, sheets))
             Widget.by_stem[cls.stem] = cls
         super().__init_subclass__(**kwargs)
+
+    def __init__(self, **traits):
+        unknown = set(traits) - set(self.trait_names())
+        if unknown:
+            raise TypeError(
+                f"{type(self).__name__}: {', '.join(sorted(unknown))} cannot be set; "
+                f"these can: {', '.join(self.state)}."
+            )
+        super().__init__(**traits)
 
     def snapshot(self):
         """The state as a dict of JSON values."""

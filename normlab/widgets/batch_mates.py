@@ -2,9 +2,10 @@
 
 import numpy as np
 import torch
-from traitlets import Bool, Float, Int, TraitError, Tuple, Unicode, observe, validate
+from traitlets import Bool, TraitError, Tuple, Unicode, observe, validate
 
 from normlab import functional
+from normlab.widgets.base import Float, Int
 from normlab.widgets.explorer import Explorer, check_shape, finite, standard_normal
 from normlab.widgets.still_charts import still_bars
 

@@ -38,12 +38,6 @@ class Explorer(Widget):
         super().__init_subclass__(**kwargs)
 
     def __init__(self, **traits):
-        unknown = set(traits) - set(self.trait_names())
-        if unknown:
-            raise TypeError(
-                f"{type(self).__name__}: {', '.join(sorted(unknown))} cannot be set; "
-                f"these can: {', '.join(self.state)}."
-            )
         own = {name: traits.pop(name) for name in self.state if name in traits}
         super().__init__(**self.start, **traits)
         # set afterwards, so that what is not named here is fitted to what is
@@ -107,5 +101,8 @@ def _scramble(words):
 def finite(values):
     """Whether all of these are numbers, none of them infinite or NaN."""
     return all(
-        isinstance(value, (int, float)) and math.isfinite(value) for value in values
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        for value in values
     )

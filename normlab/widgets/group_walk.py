@@ -2,9 +2,10 @@
 
 import numpy as np
 import torch
-from traitlets import Float, Int, TraitError, Tuple, observe, validate
+from traitlets import TraitError, Tuple, observe, validate
 
 from normlab import axes, functional
+from normlab.widgets.base import Float, Int
 from normlab.widgets.explorer import Explorer, check_shape, standard_normal
 from normlab.widgets.still import still
 

@@ -107,6 +107,9 @@
   }
 
   globalThis.normlabMount = mountAll;
-  if (document.readyState === "loading") addEventListener("DOMContentLoaded", mountAll);
-  else mountAll();
+  if (document.readyState === "loading") {
+    // While the page comes in, the modules get ready; then the explorers are first.
+    Object.keys(globalThis.normlabSources).forEach(load);
+    document.addEventListener("readystatechange", mountAll, { once: true });
+  } else mountAll();
 })();

@@ -2,9 +2,9 @@
 
 import html
 
-from traitlets import Int, List
+from traitlets import List, TraitError, validate
 
-from normlab.widgets.base import Widget
+from normlab.widgets.base import Int, Widget
 
 
 class Quiz(Widget):
@@ -38,6 +38,15 @@ class Quiz(Widget):
 
     def __repr__(self):
         return f"quiz({self.chapter})"
+
+    @validate("solved")
+    def _check_solved(self, proposal):
+        count = len(self.questions)
+        for index in proposal.value:
+            if not 0 <= index < count:
+                there = f"0 to {count - 1}" if count else "there are none"
+                raise TraitError(f"solved: {index} is no question's index; {there}.")
+        return proposal.value
 
     def sentence(self):
         """What the quiz is, in words."""

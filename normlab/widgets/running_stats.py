@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from traitlets import Bool, Float, Int, TraitError, Tuple, validate
+from traitlets import Bool, TraitError, Tuple, validate
 
 from normlab import functional
+from normlab.widgets.base import Float, Int
 from normlab.widgets.explorer import Explorer, finite, standard_normal
 from normlab.widgets.still_charts import still_lines
 

@@ -7,6 +7,7 @@ stand in any order: a quiz shows them in another one.
 
 import hashlib
 import json
+from numbers import Integral
 from pathlib import Path
 
 from normlab.exercises import progress
@@ -24,7 +25,10 @@ def quiz(chapter):
     >>> quiz(6)
     quiz(6)
     """
-    file = _HERE / f"chapter{chapter:02d}.json" if isinstance(chapter, int) else None
+    file = None
+    if isinstance(chapter, Integral) and not isinstance(chapter, bool):
+        chapter = int(chapter)  # NumPy's whole numbers, too
+        file = _HERE / f"chapter{chapter:02d}.json"
     if file is None or not file.is_file():
         found = sorted(int(path.stem[-2:]) for path in _HERE.glob("chapter??.json"))
         raise ValueError(
