@@ -6,8 +6,11 @@ matplotlib.use("Agg")
 
 import io
 import itertools
+import re
 import subprocess
 import sys
+from fractions import Fraction
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -467,6 +470,128 @@ def test_a_picture_on_smaller_axes_shrinks_with_its_text():
             ValueError,
             r"0 images and 0 titles; give at least one image",
         ),
+        *[
+            (
+                partial(draw_sets, "[...]", (1,) * rank),
+                axes.ShapeError,
+                f"1 to 32 axes can be drawn, but the tensor has {rank}. Flatten",
+            )
+            for rank in (0, 33, 65, 70)
+        ],
+        (
+            lambda: draw_values(1.0, 2.0, "[...]"),
+            axes.ShapeError,
+            r"1 to 32 axes can be drawn, but the tensor has 0\. .* an axis of size 1",
+        ),
+        (
+            lambda: draw_sets("N [D]", (2, 3), parameters=5),
+            TypeError,
+            r"parameters names axes in a text such as 'C', '' for none",
+        ),
+        (
+            lambda: draw_sets("N [D]", (2, 3), pick=True),
+            ValueError,
+            r"pick=True is not the number of a set",
+        ),
+        (
+            lambda: draw_sets("N [D]", (2, 3), theme=["dark"]),
+            ValueError,
+            r"theme: 'light' or 'dark' is expected, not \['dark'\]",
+        ),
+        *[
+            (
+                draw,
+                TypeError,
+                r"ax: Axes of matplotlib are expected, not this int; leave it out for",
+            )
+            for draw in (
+                lambda: draw_sets("N [D]", (2, 3), ax=5),
+                lambda: draw_values([[1.0]], [[1.0]], "N [D]", ax=5),
+                lambda: draw_flow(ax=5),
+                lambda: draw_lines({"a": [1, 2]}, ax=5),
+            )
+        ],
+        (
+            lambda: draw_flow(ax=np.array([None, None])),
+            TypeError,
+            r"not this ndarray; pass one of them, such as axs\[0\]",
+        ),
+        (
+            lambda: draw_values([[1, 2]], [[1j, 2]], "N [D]"),
+            ValueError,
+            r"draw_values: after: real numbers are expected, not complex ones; pass",
+        ),
+        (
+            lambda: draw_values(None, [1.0], "[D]"),
+            TypeError,
+            r"draw_values: before: an array of numbers is expected, not this NoneType",
+        ),
+        (
+            lambda: draw_values([["1"]], [[1]], "N [D]"),
+            TypeError,
+            r"draw_values: before: an array of numbers is expected, not this list",
+        ),
+        (
+            lambda: draw_values([[1], [1, 2]], [[1]], "N [D]"),
+            ValueError,
+            r"draw_values: before: rows of equal length are expected",
+        ),
+        *[
+            (draw, error, sentence)
+            for columns, error, sentence in (
+                (0, ValueError, r"columns: 1 or more is expected, not 0"),
+                (-1, ValueError, r"columns: 1 or more is expected, not -1"),
+                (1.5, TypeError, r"columns: a whole number is expected, not 1\.5"),
+                ("a", TypeError, r"columns: a whole number is expected, not 'a'"),
+            )
+            for draw in (
+                partial(draw_comparison, (2, 4), columns=columns),
+                partial(draw_images, [[[1]]], columns=columns),
+            )
+        ],
+        (
+            lambda: draw_comparison(5),
+            TypeError,
+            r"draw_comparison: shape: a list is expected, not this int",
+        ),
+        (
+            lambda: draw_lines([1, 2]),
+            TypeError,
+            r"series is a dict from names to numbers, not this list; write {",
+        ),
+        (
+            lambda: draw_lines({"a": 3}),
+            ValueError,
+            r"'a' has shape \(\), but there are 1 places on the x axis",
+        ),
+        (
+            lambda: draw_lines({"a": [1j]}),
+            ValueError,
+            r"draw_lines: 'a': real numbers are expected, not complex ones",
+        ),
+        (
+            lambda: draw_lines({"a": [1]}, x=5),
+            TypeError,
+            r"draw_lines: x: a list is expected, not this int",
+        ),
+        *[
+            (
+                partial(draw_images, [np.zeros((2, 2)), np.zeros(shape)]),
+                ValueError,
+                f"image 1 has shape {re.escape(str(shape))}; \\(H, W\\) or \\(H, W, 3",
+            )
+            for shape in ((0, 3), (3, 0), (0, 2, 3), (3,), (), (2, 2, 2), (3, 4, 4, 3))
+        ],
+        (
+            lambda: draw_images(5),
+            TypeError,
+            r"draw_images: images: a list is expected, not this int",
+        ),
+        (
+            lambda: draw_images([np.ones((2, 2)) * 1j]),
+            ValueError,
+            r"draw_images: image 0: real numbers are expected, not complex ones",
+        ),
     ],
 )
 def test_errors_say_what_was_expected_and_leave_no_figure(draw, error, sentence):
@@ -569,6 +694,19 @@ def test_tensors_are_taken_as_they_are():
     x = torch.tensor([[1.0, 3.0]], dtype=torch.bfloat16, requires_grad=True)
     words = words_of(draw_values(x, x - 2, "N [D]"))
     assert {"1.00", "3.00", "−1.00"} <= set(words)
+    with pytest.raises(ValueError, match="before: real numbers are expected, not comp"):
+        draw_values(x * 1j, x, "N [D]")
+    series = {"tensor": x[0], "list of tensors": list(x[0]), "whole": torch.arange(2)}
+    ax = draw_lines(series, x=x[0])
+    drawn = [line.get_ydata().tolist() for line in ax.lines]
+    assert drawn == [[1, 3], [1, 3], [0, 1]]
+    assert ax.lines[0].get_xdata().tolist() == [1, 3]
+    fractions = [Fraction(1, 2), Fraction(3, 4)]
+    assert draw_lines({"a": fractions}).lines[0].get_ydata().tolist() == [0.5, 0.75]
+    byte = torch.tensor([[[255, 0, 0]]], dtype=torch.uint8)
+    grey, red = (ax.images[0].get_array() for ax in draw_images([x, byte]))
+    assert grey.tolist() == [[1, 3]]
+    assert (red.dtype, red.tolist()) == (np.uint8, [[[255, 0, 0]]])
 
 
 # ------------------------------------------------------------------ flow and charts

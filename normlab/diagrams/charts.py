@@ -1,7 +1,10 @@
 """Two plain charts in the look of the course, with alt text of their own."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from normlab.diagrams import given
 from normlab.diagrams.alt import describe
 from normlab.diagrams.style import FONT, FONT_SIZE, theme_named
 
@@ -23,21 +26,31 @@ def draw_lines(
         theme: ``"light"`` or ``"dark"``.
 
     Returns the Axes.
-    Raises ValueError for no series or more than five, or one of another length than x.
+    Raises ValueError for no series or more than five, one of another length than x, or
+    complex numbers; TypeError for what is no dict of numbers.
 
     >>> ax = draw_lines({"train": [3, 1], "eval": [3, 2]}, xlabel="step", ylabel="loss")
     >>> print(ax.get_label())
     Line chart of loss against step. train: from 3 to 1; eval: from 3 to 2.
     """
+    if not isinstance(series, Mapping):
+        what = type(series).__name__
+        raise TypeError(
+            f"draw_lines: series is a dict from names to numbers, not this {what}; "
+            'write {"a name": numbers}.'
+        )
     if not 1 <= len(series) <= len(MARKERS):
         raise ValueError(
             f"draw_lines: 1 to {len(MARKERS)} series are expected, not {len(series)}; "
             "spread more of them over several charts."
         )
-    values = {name: np.asarray(line, dtype=float) for name, line in series.items()}
+    values = {
+        name: given.numbers(f"draw_lines: {name!r}", line).astype(float)
+        for name, line in series.items()
+    }
     if x is None:
-        x = range(len(next(iter(values.values()))))
-    x = list(x)
+        x = range(next(iter(values.values())).size)
+    x = given.listed("draw_lines: x", given.detached(x))
     for name, line in values.items():
         if line.shape != (len(x),):
             raise ValueError(
@@ -87,7 +100,8 @@ def draw_images(images, titles=None, *, columns=4, theme="light"):
         theme: ``"light"`` or ``"dark"``.
 
     Returns an array of Axes, one for each image, on a new figure.
-    Raises ValueError when there is no image, or not one title for each.
+    Raises ValueError when there is no image, not one title for each, or an image has
+    another shape or no pixels; TypeError for what is no list of arrays of numbers.
 
     >>> axs = draw_images([[[0, 1], [1, 0]]], ["a checkerboard"])
     >>> print(axs[0].get_label())
@@ -95,15 +109,27 @@ def draw_images(images, titles=None, *, columns=4, theme="light"):
     """
     import matplotlib.pyplot as plt
 
-    images = [np.asarray(image) for image in images]
-    titles = [f"{i}" for i in range(len(images))] if titles is None else list(titles)
+    images = [
+        given.numbers(f"draw_images: image {i}", image)
+        for i, image in enumerate(given.listed("draw_images: images", images))
+    ]
+    titles = range(len(images)) if titles is None else titles
+    titles = [str(title) for title in given.listed("draw_images: titles", titles)]
     if not images or len(images) != len(titles):
         raise ValueError(
             f"draw_images: {len(images)} images and {len(titles)} titles; give at "
             "least one image, and one title for each."
         )
+    for i, image in enumerate(images):
+        form = image.ndim == 2 or (image.ndim == 3 and image.shape[2] in (3, 4))
+        if not form or not image.size:
+            raise ValueError(
+                f"draw_images: image {i} has shape {image.shape}; (H, W) or (H, W, 3) "
+                "is expected, H and W at least 1. A tensor of shape (C, H, W) becomes "
+                "such an image by movedim(0, -1)."
+            )
     look = theme_named(theme)
-    columns = min(columns, len(images))
+    columns = min(given.count("draw_images: columns", columns), len(images))
     rows = -(-len(images) // columns)
     side = 6.4 / max(columns, 2)
     aspect = max(image.shape[0] / image.shape[1] for image in images)
@@ -136,7 +162,7 @@ def draw_images(images, titles=None, *, columns=4, theme="light"):
 
 def _plain_axes(ax, look):
     """Axes in the look of the course, new ones where there are none."""
-    if ax is None:
+    if given.axes_or_none(ax) is None:
         import matplotlib.pyplot as plt
 
         figure = plt.figure(

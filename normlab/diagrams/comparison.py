@@ -3,6 +3,7 @@
 import numpy as np
 
 from normlab import axes
+from normlab.diagrams import given
 from normlab.diagrams.sets import SetsPicture, picked_swatch
 from normlab.diagrams.style import CELL, LINE_HEIGHT, MARGIN, Card, theme_named
 
@@ -104,7 +105,8 @@ def draw_comparison(shape, G=2, *, columns=3, theme="light"):
 
     Returns an array of Axes, one for each norm, on a new figure.
     Raises `axes.ShapeError` when the shape has another number of axes, or when G does
-    not divide the number of channels.
+    not divide the number of channels; ValueError when `columns` is below 1, TypeError
+    for what is no shape or no whole number.
 
     >>> for ax in draw_comparison((4, 8, 5, 5), G=4):
     ...     print(ax.get_label().split(".")[0])
@@ -116,7 +118,8 @@ def draw_comparison(shape, G=2, *, columns=3, theme="light"):
     """
     import matplotlib.pyplot as plt
 
-    shape = tuple(shape)
+    shape = tuple(given.listed("draw_comparison: shape", shape))
+    columns = given.count("draw_comparison: columns", columns)
     panels = []
     for _, pattern, center in norms_on(len(shape)):
         groups = {"G": G} if axes.parse(pattern).groups else {}

@@ -13,6 +13,7 @@ from normlab.diagrams.layout import (
 )
 from normlab.diagrams.style import CELL, LINE_HEIGHT, Card, text_width, theme_named
 
+MOST_AXES = 32  # a split one counts as two; NumPy before 2.0 has no more
 SLANT = (0.62, 0.5)  # of a cell: one step in depth, right and up
 BETWEEN = 1.1  # of a cell, between two sheets
 DOT = 0.012 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])  # inches
@@ -27,12 +28,19 @@ class TensorPicture:
 
     def __init__(self, pattern, shape, pick, center, theme, sizes):
         self.sets = sets = axes.parse(pattern).on(shape, **sizes)
+        if not 1 <= len(sets.dims) <= MOST_AXES:
+            raise axes.ShapeError(
+                f"draw: 1 to {MOST_AXES} axes can be drawn, but the tensor has "
+                f"{len(sets.dims)}. Flatten axes that are treated alike, or give a "
+                "single value an axis of size 1."
+            )
         if not sets.num_sets * sets.values_per_set:
             raise axes.ShapeError(
                 f"draw: a tensor of shape {sets.shape} has no elements to draw. "
                 "Give every axis a size of at least 1."
             )
-        if not isinstance(pick, (int, np.integer)) or not 0 <= pick < sets.num_sets:
+        whole = isinstance(pick, (int, np.integer)) and not isinstance(pick, bool)
+        if not whole or not 0 <= pick < sets.num_sets:
             raise ValueError(
                 f"draw: pick={pick!r} is not the number of a set; there are "
                 f"{sets.num_sets}, from 0 to {sets.num_sets - 1}."

@@ -43,8 +43,8 @@ def draw_sets(
     Returns the Axes. The figure's label is a text that says what the picture shows.
 
     Raises `axes.PatternError` and `axes.ShapeError` (both ValueError) as `axes` does,
-    and ValueError for a `pick` or `theme` that there is not, or a tensor without
-    elements.
+    and ValueError for a `pick` or `theme` that there is not, a tensor without elements
+    or axes, or one of more than 32 axes; TypeError for an `ax` that is no Axes.
 
     >>> ax = draw_sets("N (G [C/G]) [H W]", (4, 8, 5, 5), G=4)
     >>> print(ax.get_label().split(". ")[0])
@@ -59,6 +59,11 @@ class SetsPicture(TensorPicture):
 
     def __init__(self, pattern, shape, parameters, pick, center, theme, sizes):
         super().__init__(pattern, shape, pick, center, theme, sizes)
+        if not isinstance(parameters, str | None):
+            raise TypeError(
+                "draw: parameters names axes in a text such as 'C', '' for none; this "
+                f"is of type {type(parameters).__name__}."
+            )
         self.layer = self.sets.pattern.layer(center, parameters)
         self.call = self.layer.call(self.sets, parameters) if self.layer else None
         self.by_default, self.bias = True, True

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from normlab.diagrams import given
 from normlab.diagrams.alt import describe
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so all machines draw the same
@@ -66,7 +67,7 @@ THEMES = {
 
 def theme_named(name):
     """The theme of that name; the error lists the names."""
-    if name not in THEMES:
+    if not isinstance(name, str) or name not in THEMES:
         names = " or ".join(map(repr, THEMES))
         raise ValueError(f"theme: {names} is expected, not {name!r}.")
     return THEMES[name]
@@ -177,7 +178,7 @@ class Card:
         around = np.repeat([-MARGIN, MARGIN], 2)
         left, low, right, top = np.add(self.frame or self.box, around)
         width, height = right - left, top - low
-        if ax is None:
+        if given.axes_or_none(ax) is None:
             import matplotlib.pyplot as plt
 
             figure = plt.figure(

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from normlab.diagrams import given
 from normlab.diagrams.layout import LEFT_OUT, few, sheet_faces
 from normlab.diagrams.picture import BETWEEN, TensorPicture
 from normlab.diagrams.style import CELL, LINE_HEIGHT, text_width
@@ -38,14 +39,16 @@ def draw_values(
         **sizes: the number of groups, such as ``G=4``.
 
     Returns the Axes.
-    Raises ValueError when the shapes differ, and what `draw_sets` raises.
+    Raises ValueError when the shapes differ or numbers are complex, TypeError for what
+    is no array of numbers, and what `draw_sets` raises.
 
     >>> x = [[1.0, 3.0], [5.0, 9.0]]
     >>> ax = draw_values(x, [[-1, 1], [-1, 1]], "N [D]")
     >>> print(ax.get_label().split(". ")[1])
     Set 0 (N = 0): mean 2.00, deviation 1.00, then mean 0.00, deviation 1.00
     """
-    before, after = _array(before), _array(after)
+    before = given.numbers("draw_values: before", before).astype(float)
+    after = given.numbers("draw_values: after", after).astype(float)
     if before.shape != after.shape:
         raise ValueError(
             f"draw_values: before has shape {before.shape}, but after {after.shape}; "
@@ -181,13 +184,6 @@ class ValuesPicture(TensorPicture):
             y -= LINE_HEIGHT
             words = f"Drawn: {words}" if words == self.omissions else words
             card.text(left, y, words + ".", theme.quiet)
-
-
-def _array(values):
-    """A NumPy array of what may be a tensor, on any device and of any type."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().double()
-    return np.asarray(values, dtype=float)
 
 
 def short(value):
