@@ -44,7 +44,7 @@ book: $(STAMP) ## build the course as a website in book/_build/html
 serve: book ## show that website at http://localhost:8000
 	$(RUN) http.server 8000 --bind localhost --directory book/_build/html
 
-bench: $(STAMP) browser ## measure our norms against PyTorch, diagrams, widgets
+bench: $(STAMP) browser ## measure our norms against PyTorch, diagrams, widgets, pages
 	$(RUN) bench
 
 browser: $(STAMP) ## find a browser for the browser tests, or install one

@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-NAMES = ("norms", "diagrams", "widgets")
+NAMES = ("norms", "diagrams", "widgets", "book")
 
 
 def markdown(rows):

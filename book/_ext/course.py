@@ -1,8 +1,9 @@
 """What the pages take from the course itself, so that it stands nowhere twice.
 
 In a page's Markdown, ``<!-- normlab: chapters -->`` is replaced by the cards of all
-chapters, likewise ``glossary``, ``citations`` and ``api``; ``{section}`6.7` `` becomes
-a link to that section of its chapter, and ``{chapter}`6` `` one to the chapter.
+chapters, likewise ``exercises``, ``glossary``, ``citations`` and ``api``;
+``{section}`6.7` `` becomes a link to that section of its chapter, and ``{chapter}`6` ``
+one to the chapter.
 """
 
 import inspect
@@ -17,6 +18,7 @@ from pybtex.database import parse_file
 
 import badges
 import normlab
+from normlab import exercises
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
@@ -91,6 +93,21 @@ def chapter_cards():
             yield f"\n[about {chapter.minutes} minutes]{{.minutes}}"
         yield ":::\n"
     yield "::::"
+
+
+def exercises_by_difficulty():
+    """A table with links to all exercises of the chapters, by what the answer is."""
+    yield "| Chapter | Easier: a letter, a value or a pattern | Harder: code |"
+    yield "|---|---|---|"
+    for number, found in exercises.chapters().items():
+        chapter = chapters()[str(number)]
+        links = {False: [], True: []}
+        for exercise in found.values():
+            anchor = "#" + default_slugify(f"Exercise {exercise.number}")
+            is_code = isinstance(exercise, exercises.Code | exercises.Free)
+            links[is_code].append(chapter.link(exercise.number, anchor))
+        easier, harder = (", ".join(kind) or "none" for kind in links.values())
+        yield f"| {chapter.link(number)} | {easier} | {harder} |"
 
 
 def mend_links(text):
@@ -209,6 +226,7 @@ def api():
 
 MAKERS = {
     "chapters": chapter_cards,
+    "exercises": exercises_by_difficulty,
     "glossary": glossary,
     "citations": citations,
     "api": api,

@@ -89,7 +89,7 @@ def add_explorers(app, context):
         folder = Path(app.outdir, "_static")
         folder.mkdir(parents=True, exist_ok=True)
         folder.joinpath(name).write_text(bundle(*stems), encoding="utf-8")
-        app.add_js_file(name, loading_method="defer")
+        app.add_js_file(name, loading_method="async", fetchpriority="high")
 
 
 # ------------------------------------------------------------------------------ math
@@ -97,7 +97,9 @@ def add_explorers(app, context):
 
 def use_local_mathjax(app, config):
     config.mathjax_path = "mathjax/tex-mml-chtml.js"
-    config.mathjax_options = {"async": "async"}
+    # normlab.js starts it when the explorers are live; it then sets what comes in view.
+    config.mathjax_options = {"type": "text/later", "id": "mathjax"}
+    config.mathjax3_config = {"loader": {"load": ["ui/lazy"]}}
 
 
 def copy_mathjax(app, exception):
@@ -114,13 +116,24 @@ def copy_mathjax(app, exception):
 # ------------------------------------------------------------------------ every page
 
 
-def drop_icon_script(app, exception):
-    """Leave out 1.5 MB for icons of one's own: the theme's are in a font."""
+def lighten(app, exception):
+    """Leave out what the theme loads for nothing, and let no script hold a page up.
+
+    For nothing are 1.5 MB for icons of one's own, where the theme's are in a font; and
+    the index for a search while typing, which is off: search.html loads its own. Only
+    the script whose variables are set within the page has to run before it goes on.
+    """
     if exception or app.builder.format != "html":
         return
+    icons = r"<script defer src=\S*/fontawesome\.js\S*></script>"
+    search = r"<script src=\S*(searchtools|language_data|searchindex)\.js\S*></script>"
+    holding = r'<script (?=(data-\S+ )?src=)(?!src="\S*/documentation_options\.js)'
     for page in Path(app.outdir).rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        kept = re.sub(r"<script defer src=\S+fontawesome\.js\S*></script>", "", text)
+        kept = re.sub(icons, "", text)
+        if page.name != "search.html":
+            kept = re.sub(search, "", kept)
+            kept = re.sub(holding, "<script defer ", kept)
         if kept != text:
             page.write_text(kept, encoding="utf-8")
     Path(app.outdir, "_static", "scripts", "fontawesome.js").unlink(missing_ok=True)
@@ -236,5 +249,5 @@ def setup(app):
     app.connect("source-read", fill_in)
     app.connect("html-page-context", improve_page, priority=900)
     app.connect("build-finished", copy_mathjax)
-    app.connect("build-finished", drop_icon_script, priority=900)
+    app.connect("build-finished", lighten, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -3,7 +3,23 @@ document.addEventListener("DOMContentLoaded", () => {
   foldSetup();
   hidePredictions();
   document.querySelectorAll("form[data-link]").forEach(openHub);
+  startMath();
 });
+
+// Math is a page's longest work, so it waits until the explorers answer, or for 5 s.
+function startMath() {
+  const waiting = document.getElementById("mathjax");
+  if (!waiting) return;
+  const places = [...document.querySelectorAll(".normlab-widget")];
+  const live = places.every((place) => /yes|failed/.test(place.dataset.mounted));
+  if (!live && performance.now() < 5000) {
+    setTimeout(startMath, 50);
+    return;
+  }
+  const script = document.createElement("script");
+  script.src = waiting.src;
+  waiting.replaceWith(script);
+}
 
 // What stands before the first section imports and defines helpers.
 function foldSetup() {

@@ -13,6 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 import build_book
+from normlab import exercises
 
 MOBILE = {"viewport": {"width": 360, "height": 740}}
 WIDE = {"viewport": {"width": 1280, "height": 900}}
@@ -120,6 +121,8 @@ HOLDS = """() => ({
   mounted: [...document.querySelectorAll(".normlab-widget")]
     .map(place => place.dataset.mounted),
   math: document.querySelectorAll(".math").length,
+  unset: [...document.querySelectorAll(".math")]
+    .filter(m => !m.querySelector("mjx-math")).map(m => m.textContent),
   merror: [...document.querySelectorAll("mjx-merror, mjx-mtext[style*=red]")]
     .map(e => e.textContent),
   overflow: document.documentElement.scrollWidth - innerWidth,
@@ -135,9 +138,11 @@ def crawl(visit, all_pages):
             continue
         tab = visit(path, **MOBILE)
         if tab.locator(".math").count():
-            tab.wait_for_function(
-                "() => document.querySelector('mjx-container') &&"
-                " MathJax.startup.promise.then(() => true)"
+            tab.wait_for_selector("mjx-container", state="attached")
+            # Math that is out of view is set when it comes in view, and here at once.
+            tab.evaluate(
+                "() => MathJax.startup.promise"
+                ".then(() => MathJax.startup.document.lazyTypesetAll())"
             )
         found[path] = tab.evaluate(HOLDS)
         found[path]["complaints"] = tab.complaints
@@ -170,6 +175,7 @@ def test_every_picture_says_what_it_shows(crawl):
 
 def test_every_formula_is_set(crawl):
     assert sum(page["math"] for page in crawl.values()) > 100
+    assert {path: p["unset"] for path, p in crawl.items() if p["unset"]} == {}
     assert {path: p["merror"] for path, p in crawl.items() if p["merror"]} == {}
 
 
@@ -283,6 +289,19 @@ def test_the_notebook_of_a_chapter_can_be_downloaded(visit, book):
     assert got == json.loads(source.read_text(encoding="utf-8"))
 
 
+def test_the_guide_sorts_every_exercise(visit):
+    tab = visit("book/instructors.html", **WIDE)
+    rows = tab.locator("#the-exercises-by-difficulty tbody tr")
+    easier = rows.locator("td:nth-child(2) a").all_inner_texts()
+    harder = rows.locator("td:nth-child(3) a").all_inner_texts()
+    chapters = exercises.chapters().values()
+    assert sorted(easier + harder) == sorted(
+        exercise.number for found in chapters for exercise in found.values()
+    )
+    assert [n for n in easier if n.startswith("6.")] == ["6.1", "6.2", "6.3"]
+    assert [n for n in harder if n.startswith("1.")] == ["1.5", "1.6"]
+
+
 def test_a_chapter_names_where_it_runs(visit):
     tab = visit("notebooks/06_groupnorm.html", **WIDE)
     colab = tab.get_by_role("link", name="Colab").get_attribute("href")
@@ -301,4 +320,8 @@ def test_on_paper_there_are_answers_and_no_buttons(visit):
     assert not tab.locator(".launchers").is_visible()
     assert not tab.locator(".bd-sidebar-primary").is_visible()
     assert tab.locator("details.answer .cell_output").last.is_visible()
+    tab.wait_for_function(
+        "() => [...document.querySelectorAll('.math')]"
+        ".every(math => math.querySelector('mjx-math'))"
+    )
     tab.emulate_media(media="screen")
