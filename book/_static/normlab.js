@@ -19,6 +19,10 @@ function startMath() {
   const script = document.createElement("script");
   script.src = waiting.src;
   waiting.replaceWith(script);
+  // MathJax hears of printing once only, and not while it starts; this asks each time.
+  addEventListener("beforeprint", () => {
+    window.MathJax?.startup?.document?.lazyTypesetAll?.();
+  });
 }
 
 // What stands before the first section imports and defines helpers.

@@ -315,6 +315,9 @@ def test_a_chapter_names_where_it_runs(visit):
 
 def test_on_paper_there_are_answers_and_no_buttons(visit):
     tab = visit("notebooks/06_groupnorm.html", **WIDE)
+    # Only once it has started can MathJax hear that the page is to be printed.
+    tab.wait_for_function("() => window.MathJax?.startup?.promise")
+    tab.evaluate("() => MathJax.startup.promise")
     tab.emulate_media(media="print")
     tab.evaluate("() => dispatchEvent(new Event('beforeprint'))")
     assert not tab.locator(".launchers").is_visible()
