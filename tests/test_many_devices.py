@@ -1,4 +1,4 @@
-"""The script of chapter 10, run as its readers run it: under torchrun."""
+"""Chapter 10: its script, run under torchrun as readers run it, and its exercises."""
 
 import importlib.util
 import subprocess
@@ -8,6 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
+import torch.distributed as dist
+from torch import nn
+
+import normlab
+from normlab.exercises import chapter10 as exercises
 
 SCRIPT = Path(__file__).parent.parent / "notebooks" / "many_devices.py"
 
@@ -100,3 +105,103 @@ def test_a_job_that_is_none(script, text):
     ) as caught:
         script.job(text)
     assert str(caught.value).endswith(f"got {text!r}")
+
+
+# -- the exercises: what they ask, computed -------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def _own_progress(tmp_path, monkeypatch):
+    monkeypatch.setenv("NORMLAB_PROGRESS", str(tmp_path / "progress.json"))
+
+
+def test_merged_by_hand():
+    x = torch.tensor([2.0, 4, 6, 6, 12])
+    squares = (x - x.mean()).square().sum()
+    answer = {"count": len(x), "mean": x.mean().item(), "squares": squares.item()}
+    assert exercises.merged_by_hand.check(answer).correct
+
+
+def test_who_shares():
+    gpus = torch.arange(4 * 8 * 16 * 2).view(4, 8, 16, 2)  # machine, GPU, micro-batch
+    answer = {
+        "step": gpus.numel(),
+        "plain": gpus[0, 0, 0].numel(),
+        "sync": gpus[:, :, 0].numel(),
+        "machine": gpus[0, :, 0].numel(),
+    }
+    assert exercises.who_shares.check(answer).correct
+
+
+def test_whose_record():
+    batch = torch.tensor([[2.0], [4], [6], [12]])
+
+    def record(*batches):
+        layer = nn.BatchNorm1d(1)
+        for x in batches:
+            layer(x)
+        return layer.running_mean
+
+    whole, first, both = record(batch), record(batch[:2]), record(*batch.split(2))
+    # that the synchronized one is the whole's is proved in test_sync
+    answer = {"whole": whole, "rank_0": first, "accumulated": both, "sync": whole}
+    answer = {name: value.item() for name, value in answer.items()}
+    assert exercises.whose_record.check(answer).correct
+
+
+def test_bytes_handed_over(monkeypatch):
+    sent = []
+
+    def all_gather(parts, tensor, group):
+        sent.append(tensor.nbytes)
+        for part in parts:
+            part.copy_(tensor)
+
+    def all_reduce(tensor, group):
+        sent.append(tensor.nbytes)
+
+    monkeypatch.setattr(dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(dist, "get_world_size", lambda group: 4)
+    monkeypatch.setattr(dist, "get_rank", lambda group: 1)
+    monkeypatch.setattr(dist, "all_gather", all_gather)
+    monkeypatch.setattr(dist, "all_reduce", all_reduce)
+    layers = [normlab.SyncBatchNorm(c, process_group="four") for c in (32, 64, 128)]
+    for _ in range(2):
+        sent.clear()  # the first step sends more
+        for layer in layers:
+            x = torch.randn(16, layer.num_features, 8, 8, requires_grad=True)
+            layer(x).sum().backward()
+    answer = {"collectives": len(sent), "bytes": sum(sent)}
+    assert exercises.bytes_handed_over.check(answer).correct
+
+
+def test_converted_layers():
+    net = normlab.SyncBatchNorm.convert_sync_batchnorm(exercises.mixed_net())
+    kinds = {name: type(layer) for name, layer in net.named_modules()}
+    names = {name for name, kind in kinds.items() if kind is normlab.SyncBatchNorm}
+    assert exercises.converted_layers.check(names).correct
+    assert kinds["norm4"] is exercises.ClippedBatchNorm
+
+
+def test_a_merge_two_by_two_is_right_if_it_is_careful():
+    def merge(counts, means, squares):
+        n, mean, total = 0, 0.0, 0.0
+        for m, other, more in zip(counts, means, squares, strict=True):
+            if m:
+                n, distance = n + m, other - mean
+                total = total + more + distance.square() * (m * (n - m) / n)
+                mean = mean + distance * (m / n)
+        return n, mean, total
+
+    assert exercises.stable_merge.check(merge).correct
+    result = exercises.stable_merge.check(
+        lambda n, m, s: (n.sum() + 1, *merge(n, m, s)[1:])
+    )
+    assert "Two shares of 4: the count should be 8, and is 9." in result.message
+
+
+def test_the_line_that_waits_calls_the_net_on_one_process():
+    lines = exercises.SCRIPT.splitlines()
+    assert [int(line[:2]) for line in lines] == list(range(1, len(lines) + 1))
+    assert "(net(x_test)" in lines[exercises.waiting_line.answer - 1]
+    assert not any(".eval()" in line for line in lines)
