@@ -37,7 +37,9 @@ The kinds differ in how they judge:
   mistake's name comes by itself. ``arguments=`` says what it takes, ``skip=`` what it
   is not asked.
 - `Free`: ``judge=`` is a function of the answer that returns None when it is right, or
-  the sentence to show.
+  the sentence to show. What it asks with is drawn by `normlab.exercises.seeded`, so
+  that another seed asks with other numbers; ``fixed=True`` where one value is asked
+  for and no seed changes that.
 
 All take ``question``, ``hints`` (two or more, from a nudge to nearly the solution) and
 ``why`` (shown with "Correct" and under the solution). `Code` and `Free` also take

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from normlab import axes
 from normlab.exercises import Choice, Code, Free, Pattern, Value
-from normlab.exercises.seeded import seeded
+from normlab.exercises.seeded import checking, other, seeded
 
 batch_norm_of_tokens = Pattern(
     "2.1",
@@ -234,6 +234,7 @@ def _judge_buffers(answer):
 
 lost_buffers = Free(
     "2.4",
+    fixed=True,
     question=(
         "Section 2.14 trains a tiny net and saves it twice, as `named_parameters()` "
         "alone and as the whole `state_dict()`. Restored from the first, it gives "
@@ -374,8 +375,8 @@ def layout_net():
 def _outputs_of_layout_net():
     """What the net is to give for an input with L = 16, and what wrong ones give."""
     net = layout_net()
-    with seeded(4), torch.no_grad():
-        x = 2 * torch.randn(3, 16, 16) + torch.arange(16.0)[:, None]
+    with checking(4), torch.no_grad():
+        x = 2 * torch.randn(other(3), 16, 16) + torch.arange(16.0)[:, None]
         hidden = net.conv(x)
         token = F.layer_norm(hidden.transpose(1, 2), (16,)).transpose(1, 2)
         norms = {

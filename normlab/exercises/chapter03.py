@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from normlab.exercises import Choice, Code, Free, Pattern, Value
-from normlab.exercises.seeded import gap, normal, seeded
+from normlab.exercises.seeded import checking, drawn, gap, normal, seeded
 
 devices = Pattern(
     "3.1",
@@ -289,13 +289,13 @@ def _folds_with(mistake):
 
 
 def _judge_fold(answer):
-    with seeded(6):
+    with checking(6):
         norm, linear = nn.BatchNorm1d(4, eps=0.1).eval(), nn.Linear(4, 4)
         for tensor in (norm.weight, norm.bias, norm.running_mean, linear.bias):
             nn.init.normal_(tensor)
         nn.init.uniform_(norm.running_var, 0.2, 2.0)
     given = copy.deepcopy((norm, linear))
-    x = normal(8, 4, seed=7)
+    x = drawn(8, 4, seed=7)
     wanted = linear(norm(x))
     folded = answer(norm, linear)
     if not isinstance(folded, nn.Linear):
@@ -434,6 +434,7 @@ def _without_record():
 
 stale = Free(
     "3.7",
+    fixed=True,
     expects=nn.Module,
     question=(
         "Find the bug. `net = exercises.stale_net()` was trained on data like "

@@ -8,7 +8,7 @@ from torch import nn
 from normlab import axes
 from normlab.exercises import Choice, Code, Free, Pattern, Value
 from normlab.exercises.nets import names_the_layer
-from normlab.exercises.seeded import gap, normal, seeded
+from normlab.exercises.seeded import drawn, gap, other, seeded
 
 trailing_axes = Pattern(
     "4.1",
@@ -228,7 +228,8 @@ def _judge_per_pixel(answer):
         gap(v, torch.full((4,), f)) for v, f in ((layer.weight, 1), (layer.bias, 0))
     ):
         return "A new layer should start with weight 1 and bias 0."
-    for i, x in enumerate((normal(2, 4, 3, 5, seed=10), normal(4, 4, 4, 4, seed=11))):
+    unequal = drawn(other(2), 4, other(3), other(5), seed=10)
+    for i, x in enumerate((unequal, drawn(4, 4, 4, 4, seed=11))):
         if gap(layer(x), _normalized(x, 1)) < 1e-3:
             continue
         if gap(layer(x), _normalized(x, 1, correction=1)) < 1e-3:
@@ -245,8 +246,8 @@ def _judge_per_pixel(answer):
             )
         return "The output is not that of LayerNorm over C at each pixel."
     with torch.no_grad():
-        layer.weight.copy_(normal(4, seed=12))
-        layer.bias.copy_(normal(4, seed=13))
+        layer.weight.copy_(drawn(4, seed=12))
+        layer.bias.copy_(drawn(4, seed=13))
     weight, bias = (v.view(-1, 1, 1) for v in (layer.weight, layer.bias))
     if gap(layer(x), _normalized(x, 1) * weight + bias) > 1e-3:
         return (
@@ -336,6 +337,7 @@ def token_net():
 
 mixed_tokens = Free(
     "4.7",
+    fixed=True,
     question=(
         "Find the bug. `net = exercises.token_net()` is for tokens of shape (N, L, D) "
         "= (N, 12, 16), and each token should pass through it by itself. Yet when the "

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from normlab.exercises import Choice, Code, Free, Pattern, Value
 from normlab.exercises.checker import wrong_object
-from normlab.exercises.seeded import gap, normal, seeded
+from normlab.exercises.seeded import drawn, gap, other, seeded
 
 sets_on_volumes = Pattern(
     "5.1",
@@ -230,7 +230,8 @@ class MyTrackingNorm(nn.Module):
 
 
 def _judge_style(answer):
-    style = 3 * normal(1, 3, 6, 5, seed=1) * torch.tensor([1.0, 2.0, 0.5]).view(3, 1, 1)
+    style = 3 * drawn(1, 3, other(6), other(5), seed=1)
+    style = style * torch.tensor([1.0, 2.0, 0.5]).view(3, 1, 1)
     style = style + torch.tensor([4.0, -1.0, 2.0]).view(3, 1, 1)
     layer = answer(style.clone())
     if not isinstance(layer, nn.InstanceNorm2d):
@@ -258,7 +259,7 @@ def _judge_style(answer):
     for sentence, (weight, bias) in told.items():
         if gap(layer.weight, weight) < 1e-3 and gap(layer.bias, bias) < 1e-3:
             return sentence
-    content = normal(2, 3, 7, 4, seed=2)
+    content = drawn(2, 3, 7, 4, seed=2)
     wanted = F.instance_norm(content, weight=deviation, bias=mean)
     if gap(layer(content), wanted) > 1e-3:
         return (
@@ -336,7 +337,7 @@ def _judge_decided(net):
             "A norm is missing. Both may stay: each does its work, and what is wrong "
             "happens to the output of the second."
         )
-    pictures = normal(4, 3, 16, 16, seed=3)
+    pictures = drawn(4, 3, 16, 16, seed=3)
     with torch.no_grad():
         scores = copy.deepcopy(net).cpu()(pictures)
     if tuple(scores.shape) != (4, 4):

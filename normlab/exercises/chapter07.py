@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from normlab.exercises import Choice, Code, Free, Pattern, Value
 from normlab.exercises.checker import wrong_object
-from normlab.exercises.seeded import gap, normal, seeded
+from normlab.exercises.seeded import drawn, gap, normal, seeded
 
 sets_of_heads = Pattern(
     "7.1",
@@ -196,9 +196,9 @@ class MyRMSNorm(nn.Module):
 def _judge_folded(answer):
     norm, linear = nn.RMSNorm(6, eps=1e-6), nn.Linear(6, 4)
     with torch.no_grad():
-        norm.weight.copy_(normal(6, seed=1).abs() + 0.5)
-        linear.weight.copy_(normal(4, 6, seed=2))
-        linear.bias.copy_(normal(4, seed=3))
+        norm.weight.copy_(drawn(6, seed=1).abs() + 0.5)
+        linear.weight.copy_(drawn(4, 6, seed=2))
+        linear.bias.copy_(drawn(4, seed=3))
     before = linear.weight.clone()
     folded = answer(norm, linear)
     if not isinstance(folded, nn.Linear):
@@ -211,7 +211,7 @@ def _judge_folded(answer):
         return "Your new weight is the old one. Where did the norm's gain go?"
     if gap(folded.weight, before / norm.weight) < 1e-4:
         return "You divided by the gain. The norm multiplies by it, and so must you."
-    x = normal(5, 6, seed=4)
+    x = drawn(5, 6, seed=4)
     bare = F.rms_norm(x, (6,), eps=1e-6)
     if gap(folded(bare), linear(norm(x))) > 1e-4:
         return (
@@ -323,7 +323,7 @@ def converted_reader():
 def _judge_converted(net):
     if any(isinstance(layer, OffsetNorm) for layer in net.modules()):
         return "The norms should be PyTorch's `nn.RMSNorm`; mend the weights instead."
-    net, x = copy.deepcopy(net).cpu(), normal(3, 5, 16, seed=5)
+    net, x = copy.deepcopy(net).cpu(), drawn(3, 5, 16, seed=5)
     with torch.no_grad():
         if gap(net(x), original_reader()(x)) < 1e-5:
             return None

@@ -10,7 +10,7 @@ from torch import nn
 from normlab.exercises import Choice, Free, Pattern, Value, diagnosis, probes
 from normlab.exercises.compare import show
 from normlab.exercises.nets import names_the_layer
-from normlab.exercises.seeded import normal, seeded
+from normlab.exercises.seeded import asked_seed, chance, drawn, other, seeded
 from normlab.norm import Norm
 
 weights_standardized = Pattern(
@@ -168,7 +168,7 @@ def _judge_general(answer):
     for norm, function in asked.items():
         arguments = tuple(inspect.signature(function).parameters)[1:]
         task = probes.Task.of(norm, arguments=arguments)
-        found = diagnosis.examine(function, task)
+        found = diagnosis.examine(function, task, asked_seed())
         if found is not None:
             *_, message, _ = found
             return f"Used as {task.title}: {message}"
@@ -251,8 +251,11 @@ def _judge_detector(answer):
         'Norm("[N] C [H] W")': (Norm("[N] C [H] W"), True),
         "BatchNorm2d with weights of 0.01": (weak, True),
     }
-    for name, (layer, mixes) in layers.items():
-        x = normal(4, 6, 4, 4, seed=1)
+    order = list(layers.items())
+    if asked_seed():
+        chance().shuffle(order)
+    for name, (layer, mixes) in order:
+        x = drawn(other(4), 6, 4, 4, seed=1)
         x_before = x.clone()
         before = {k: v.clone() for k, v in layer.state_dict().items()}
         mode = layer.training
@@ -356,6 +359,7 @@ _INNOCENT = {
 
 moody_layer = Free(
     "8.7",
+    fixed=True,
     judge=names_the_layer("norm3", _INNOCENT),
     question=(
         "Find the bug. `exercises.moody_net()` is in eval mode. All the same, its "

@@ -20,6 +20,7 @@ from normlab.exercises import (
     state,
 )
 from normlab.exercises.results import Hint, Result, Solution, Text
+from normlab.exercises.seeded import asked_with
 
 SECONDS = 10
 
@@ -29,6 +30,9 @@ class _Todo:
 
     def __repr__(self):
         return "todo"
+
+    def __reduce__(self):
+        return "todo"  # one object, in another process too
 
 
 todo = _Todo()
@@ -40,8 +44,11 @@ class Exercise:
     `number` is chapter and place, ``"6.1"``; `question` and `hints` are texts in which
     backticks mark code. `solution` is code that binds the answer to `name`, after the
     code `given` in the notebook; `why` says why it is right. `wrong` lists pairs of an
-    answer that must be rejected and words that the message must then contain.
+    answer that must be rejected and words that the message must then contain. Where
+    `fixed` is true, the right answer is one value, the same under every seed.
     """
+
+    fixed = False
 
     def __init__(
         self, number, *, question, hints, solution, why="", wrong=(), name="answer",
@@ -128,7 +135,8 @@ class Exercise:
     def _outcome(self, answer, seed):
         if not_attempted(answer):
             return "not attempted", *_NOT_ATTEMPTED
-        found = self._judge(answer, seed)
+        with asked_with(seed):
+            found = self._judge(answer, seed)
         if found is None:
             return "correct", self.why, ()
         return ("wrong", *found) if len(found) == 2 else found
@@ -164,6 +172,8 @@ class Value(Exercise):
     went wrong with the sentence that says so.
     """
 
+    fixed = True
+
     def __init__(self, number, *, answer, tolerance=1e-3, mistakes=(), **texts):
         texts.setdefault("solution", f"answer = {answer!r}")
         super().__init__(number, **texts)
@@ -186,6 +196,8 @@ class Choice(Exercise):
     `options` pairs each letter with its text; `mistakes` says for each wrong option,
     and where several are right for those too, what choosing (or leaving out) it misses.
     """
+
+    fixed = True
 
     def __init__(self, number, *, answer, options, mistakes, question, **texts):
         listed = "\n".join(f"- **{key}**: {text}" for key, text in options.items())
@@ -229,6 +241,8 @@ class Pattern(Exercise):
     `mistakes` pairs patterns that tell what went wrong with the sentence that says so;
     for any other the message names what differs.
     """
+
+    fixed = True
 
     def __init__(self, number, *, answer, mistakes=(), **texts):
         texts.setdefault("solution", f"answer = {answer!r}")
@@ -296,12 +310,13 @@ def _treatment(sets, i):
 class Free(Exercise):
     """The answer is judged by a function of yours: None if right, else a sentence.
 
-    `expects`, if given, is the class that the answer must be an instance of.
+    `expects`, if given, is the class that the answer must be an instance of. `fixed`
+    says that one value is asked for, so that no seed can make the check another.
     """
 
-    def __init__(self, number, *, judge, expects=None, **texts):
+    def __init__(self, number, *, judge, expects=None, fixed=False, **texts):
         super().__init__(number, **texts)
-        self.judge, self.expects = judge, expects
+        self.judge, self.expects, self.fixed = judge, expects, fixed
 
     def _judge(self, answer, seed):
         if self.expects is not None and not isinstance(answer, self.expects):

@@ -104,6 +104,7 @@ def examine(answer, task, seed=0):
     unfit = _unfit(answer, task)
     if unfit:
         return unfit, ()
+    task = task.varied(seed)
     found = diagnose(answer, task, seed)
     if not found.findings:
         return None

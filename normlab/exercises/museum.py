@@ -4,16 +4,28 @@ A judge takes the answer and returns None when it is right, or the sentence to s
 """
 
 import copy
+from collections import OrderedDict
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from normlab.exercises.seeded import seeded
+from normlab.exercises.seeded import asked_seed, chance, checking, other
 
 
 def alike(a, b):
     return a.shape == b.shape and torch.allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def _at_other_places(find, net):
+    """The names that ``find`` gives; a seed puts the net deeper, under other names."""
+    if not asked_seed():
+        return find(net)
+    place = f"part{chance().randrange(10**6)}"
+    found = find(nn.Sequential(OrderedDict([(place, net)])))
+    if isinstance(found, list | tuple | set):
+        found = [str(name).removeprefix(f"{place}.") for name in found]
+    return found
 
 
 # -- Patient 2: the layers that wake up ------------------------------------------------
@@ -27,7 +39,7 @@ def sleepers():
     return net
 
 
-@seeded()
+@checking()
 def judge_freeze(freeze):
     net = sleepers()
     values = 2 * torch.randn(16, 6) + 1
@@ -88,7 +100,7 @@ def student_and_teacher():
     return student, teacher
 
 
-@seeded()
+@checking()
 def judge_teacher(update):
     student, teacher = student_and_teacher()
     old, new = (copy.deepcopy(net.state_dict()) for net in (teacher, student))
@@ -148,7 +160,7 @@ def shared_buffers(teacher, student, decay):
 # -- Patient 6: the checkpoint that loads without a word -------------------------------
 
 
-@seeded()
+@checking()
 def judge_never_measured(find):
     inner = nn.Sequential(
         nn.BatchNorm1d(6, affine=False), nn.LayerNorm(6),
@@ -160,7 +172,7 @@ def judge_never_measured(find):
     centred = nn.Sequential(nn.BatchNorm1d(6))
     centred[0].running_var.fill_(2.0)  # e.g. inputs whose mean is 0
     for model, wanted in ((net, {"2.0", "3"}), (centred, set())):
-        found = find(model)
+        found = _at_other_places(find, model)
         if not isinstance(found, list | tuple | set):
             return "Return a list of names, such as `['1', '4.0']`."
         for name in sorted(wanted - {*found}):
@@ -202,7 +214,7 @@ def by_mean(net):
 # -- Patient 9: the bias that nobody needs ---------------------------------------------
 
 
-@seeded()
+@checking()
 def judge_drop_bias(drop_bias):
     conv, norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
     with torch.no_grad():
@@ -253,13 +265,13 @@ def into_norm_bias(conv, norm):
 # -- Patient 11: sensors that stay unequal ---------------------------------------------
 
 
-@seeded()
+@checking()
 def judge_sensor_norm(answer):
     if not (isinstance(answer, type) and issubclass(answer, nn.Module)):
         return "Hand in the class `SensorNorm` itself, derived from `nn.Module`."
     ours, wanted = answer(4), nn.BatchNorm1d(4)
     scales = torch.tensor([1.0, 10.0, 100.0, 1000.0])
-    for length in (4, 7):
+    for length in (4, other(7)):
         x = torch.randn(8, length, 4) * scales + 5
         y, z = ours(x), wanted(x.transpose(1, 2)).transpose(1, 2)
         if y.shape != x.shape:
@@ -303,7 +315,7 @@ class NoStatistics(LastAxis):
 # -- Patient 13: the longest neighbour -------------------------------------------------
 
 
-@seeded()
+@checking()
 def judge_masked(masked):
     lengths = torch.tensor([5, 3, 1])
     x = 2 * torch.randn(3, 4, 7) + 3
@@ -416,7 +428,7 @@ LlamaRMSNorm = type("LlamaRMSNorm", (HomeMade,), {})
 ScaleNorm = type("ScaleNorm", (HomeMade,), {})
 
 
-@seeded()
+@checking()
 def judge_gains(find):
     image = nn.Sequential(nn.Conv2d(1, 2, 3), nn.LayerNorm([2, 3, 3]), nn.Flatten())
     net = nn.Sequential(
@@ -424,7 +436,7 @@ def judge_gains(find):
         image, nn.BatchNorm1d(18), ScaleNorm(18), nn.GroupNorm(2, 18, affine=False),
     )  # fmt: skip
     wanted = {"1.0.weight", "2.1.weight", "2.1.bias", "3.weight", "3.bias", "4.weight"}
-    found = find(net)
+    found = _at_other_places(find, net)
     if not isinstance(found, list | tuple | set):
         return "Return a list of names, such as `['1.weight', '4.0.bias']`."
     names = {name for name, _ in net.named_parameters()}

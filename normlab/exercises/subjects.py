@@ -6,6 +6,7 @@ roles, so that a probe is written once for functions and modules.
 
 import inspect
 import math
+import random
 from dataclasses import dataclass, replace
 
 import torch
@@ -135,6 +136,21 @@ class Task:
             trailing=trailing or self.trailing,
             num_groups=num_groups or self.num_groups,
         )
+
+    def varied(self, seed):
+        """The same task on inputs of other sizes, all different; with 0 as it is."""
+        if not seed:
+            return self
+        chance = random.Random(seed)
+        groups = {2: (6, 10), 3: (6, 12)}
+        num_groups = chance.choice(sorted(groups))
+        # The size of a group is no other number that a mistake could take it for.
+        channels = chance.choice(groups[num_groups])
+        sizes = [size for size in range(3, 9) if size != channels]
+        shape = chance.sample(sizes, len(self.shape))
+        if not self.on_trailing:
+            shape[1] = channels
+        return self.resized(tuple(shape), num_groups=num_groups)
 
 
 class Subject:
