@@ -9,7 +9,7 @@ from torch import nn
 from normlab import modules
 from normlab.exercises import Free, Value
 from normlab.exercises.compare import kind, show
-from normlab.exercises.seeded import gap, normal
+from normlab.exercises.seeded import drawn, gap
 
 merged_by_hand = Value(
     "10.1",
@@ -294,7 +294,7 @@ _CASES = (
 
 def _judge_merge(merge):
     for sizes, offset, case in _CASES:
-        x = 2 * normal(sum(sizes), 3, seed=len(sizes))
+        x = 2 * drawn(sum(sizes), 3, seed=len(sizes))
         x += offset + 3 * (torch.arange(len(x)) >= sizes[0])[:, None]
         sent = sent_by(x.split(sizes))
         found = _fault_of_merge(merge(*(t.clone() for t in sent)), x, sent)
@@ -493,8 +493,8 @@ _BACKWARD = (
 
 def _judge_backward(answer):
     sizes = (5, 2, 0, 1)
-    shares = [2 * normal(n, 3, seed=n) + n for n in sizes]
-    to_mean, to_var = normal(4, 3, seed=7), normal(4, 3, seed=8)
+    shares = [2 * drawn(n, 3, seed=n) + n for n in sizes]
+    to_mean, to_var = drawn(4, 3, seed=7), drawn(4, 3, seed=8)
     batch = torch.cat(shares).requires_grad_()
     var, mean = torch.var_mean(batch, 0, correction=0)
     (to_mean * mean + to_var * var).sum().backward()
