@@ -81,7 +81,7 @@ function openPicker(model, view, paint) {
   /** After a change by Python, by another view, or by a link. */
   picker.follow = () => {
     const settled = settle(raw(), picker.state);
-    if (!differing(settled.state, picker.state).length) return;
+    if (!differing(settled.state, picker.state).length && !settled.problem) return;
     picker.hint = settled.problem;
     show(settled.state);
   };

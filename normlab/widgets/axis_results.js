@@ -202,7 +202,7 @@ const SHOWN = 50; // values of a set that are written out
 const nameOf = (axes, cell) => axes.map((axis, i) => `${axis} ${cell[i]}`).join(", ");
 
 function makeArithmetic(picker) {
-  const where = element("p");
+  const where = element("p", { class: "nl-where" });
   const values = element("p", { class: "nl-values nl-mono" });
   const steps = element("div", { class: "nl-steps nl-mono" });
   const inputs = ["weight", "bias", "eps"].map((name) =>

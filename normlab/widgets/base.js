@@ -46,11 +46,15 @@ export function setText(node, text) {
  */
 export function openView({ model, el, name, label }) {
   const live = element("div", { class: "nl-unseen", "aria-live": "polite" });
-  const notice = element("p", { class: "nl-notice", role: "alert", hidden: true });
+  const words = element("p", { role: "alert" });
+  const hide = element("button", { type: "button", "aria-label": "Hide this message" });
+  const notice = element("div", { class: "nl-notice", hidden: true }, words, hide);
+  hide.append("×");
+  hide.addEventListener("click", () => (notice.hidden = true));
   const root = element(
     "section",
     { class: `normlab ${name}`, "aria-label": label },
-    notice,
+    element("div", { class: "nl-over" }, notice),
     live,
   );
   // JupyterLab takes arrow keys, Enter and Space for its cells, before any listener here
@@ -77,7 +81,7 @@ export function openView({ model, el, name, label }) {
     }
     if (model.get("error")) lines.push(model.get("error"));
     notice.hidden = lines.length === 0;
-    setText(notice, lines.join("\n"));
+    setText(words, lines.join("\n"));
   }
   // ipywidgets fires this when the connection to the kernel opens or closes, with its
   // view as `this`. (Its own mark on the element is lost: anywidget clears the view's
@@ -171,6 +175,8 @@ export function copyButton(view, what, text, words = "Copy") {
   button.addEventListener("click", async () => {
     const copied = await copy(text());
     view.say(copied ? `Copied ${what}.` : `Could not copy ${what}.`);
+    const { width } = button.getBoundingClientRect();
+    button.style.minWidth = `${width}px`; // its word changes, no more
     setText(button, copied ? "Copied" : "Not copied");
     clearTimeout(back);
     back = setTimeout(() => setText(button, words), 1500);

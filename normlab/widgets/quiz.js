@@ -98,23 +98,39 @@ function questionForm(question, index, note) {
   const number = question.type === "numeric";
   const fields = number ? [numberField()] : question.answers.map((answer, i) => option(question, answer, i));
   const inputs = fields.map((field) => field.querySelector("input"));
-  const verdict = element("div", { class: "nl-verdict", role: "status" });
+  const advice = number ? "Enter a number such as 0.5, 1/2 or 1200, without a comma." : "Choose an answer first.";
+  const named = question.type === "many_choice";
+  const said = element("div", { role: "status" });
+  // Out of sight stand the longest verdicts that there can be: they keep room for each.
+  const right = question.answers.filter((answer) => answer.correct);
+  const longest = [
+    ["nothing", [], advice],
+    ...(named ? [["wrong", question.answers], ["part", right]] : question.answers.map((answer) => ["wrong", [answer]])),
+  ];
+  const room = longest.map(([outcome, answers, words]) => element("div", { class: "nl-room", "aria-hidden": "true" }, ...verdictOn(outcome, answers, words, named)));
+  const verdict = element("div", { class: "nl-verdict" }, said, ...room);
 
   function check(event) {
     event.preventDefault();
     const chosen = inputs.flatMap((input, i) => (input.checked ? [i] : []));
     const given = number ? parseNumber(inputs[0].value) : chosen;
     if (number ? Number.isNaN(given) : !chosen.length) {
-      tell(verdict, "nothing", [], number ? "Enter a number such as 0.5, 1/2 or 1200, without a comma." : "Choose an answer first.");
+      tell("nothing", [], advice);
       return;
     }
-    const { outcome, said } = judge(question, given);
-    tell(verdict, outcome, said, "", question.type === "many_choice");
-    if (outcome === "right") note(index);
+    const found = judge(question, given);
+    tell(found.outcome, found.said);
+    if (found.outcome === "right") note(index);
+  }
+
+  // A screen reader reads it out, since its place is a status.
+  function tell(outcome, answers, advice = "") {
+    verdict.dataset.outcome = outcome;
+    said.replaceChildren(...verdictOn(outcome, answers, advice, named));
   }
 
   const silence = () => {
-    verdict.replaceChildren();
+    said.replaceChildren();
     delete verdict.dataset.outcome;
   };
   const code = question.code ? [element("pre", {}, element("code", {}, question.code))] : [];
@@ -142,17 +158,14 @@ function numberField() {
   return element("label", { class: "nl-number" }, "Your answer ", input);
 }
 
-/** Show a verdict; a screen reader reads it out, since its place is a status. */
-function tell(place, outcome, said, advice = "", named = false) {
+/** A verdict in paragraphs: how it is, and what there is to say about the answers. */
+function verdictOn(outcome, said, advice = "", named = false) {
   const [sign, word] = VERDICTS[outcome];
   const lines = said.map((answer) => {
     const own = answer.correct ? "✓" : "✗";
     const head = named ? [`${own} `, ...marked(answer.answer), ": "] : [];
     return element("p", {}, ...head, ...marked(answer.feedback));
   });
-  place.dataset.outcome = outcome;
-  place.replaceChildren(
-    element("p", {}, element("strong", {}, `${sign} ${word}`), advice && ` ${advice}`),
-    ...lines,
-  );
+  const first = element("p", {}, element("strong", {}, `${sign} ${word}`), advice && ` ${advice}`);
+  return [first, ...lines];
 }
