@@ -725,6 +725,8 @@ def test_the_flow_tells_what_is_read_and_what_is_written():
     assert {"mean, var of", "buffers: written,", "not read"} <= set(train)
     assert {"buffers: read,", "not written"} <= set(evaluate)
     assert "mean, var of" not in evaluate
+    # The chapters call the number of values m, too.
+    assert "var divides by m, the values per channel; in running_var by m − 1" in train
     assert "In train, mean and variance of the batch normalize" in ax.get_label()
 
 

@@ -80,7 +80,7 @@ def _mode(card, top, training):
     y = level - 0.95
     card.text(0, y, "running = (1 − momentum) · running + momentum · batch")
     y -= LINE_HEIGHT
-    rest = "var divides by n; the batch's part in running_var by n − 1"
+    rest = "var divides by m, the values per channel; in running_var by m − 1"
     card.text(0, y, rest, theme.quiet)
     return y
 
