@@ -183,6 +183,23 @@ def test_converted_layers():
     assert kinds["norm4"] is exercises.ClippedBatchNorm
 
 
+def test_the_factors_of_uneven_losses_make_the_gradient_of_all_samples():
+    names = {}
+    exec(exercises.uneven_losses.code, names)
+    factors = [names["loss_factor"]([12, 4], rank) for rank in (0, 1)]
+    weight = torch.zeros(1, requires_grad=True)
+    x, y = torch.randn(2, 16, generator=torch.Generator().manual_seed(0))
+
+    def gradient(x, y):
+        return torch.autograd.grad((weight * x - y).square().mean(), weight)[0]
+
+    parts = zip(x.split([12, 4]), y.split([12, 4]), strict=True)
+    first, second = (gradient(*part) for part in parts)
+    after_ddp = (factors[0] * first + factors[1] * second) / 2
+    torch.testing.assert_close(after_ddp, gradient(x, y))
+    assert not torch.allclose((first + second) / 2, gradient(x, y), rtol=0.01)
+
+
 def test_a_merge_two_by_two_is_right_if_it_is_careful():
     def merge(counts, means, squares):
         n, mean, total = 0, 0.0, 0.0

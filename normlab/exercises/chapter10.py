@@ -2,6 +2,7 @@
 
 import types
 from collections import OrderedDict
+from numbers import Real
 
 import torch
 from torch import nn
@@ -272,6 +273,74 @@ converted_layers = Value(
 )
 
 
+def _judge_factor(answer):
+    for sizes in ((12, 4), (6, 6, 6), (7, 1, 2)):
+        n, processes = sum(sizes), len(sizes)
+        for rank, size in enumerate(sizes):
+            asked = f"`loss_factor({list(sizes)}, {rank})`"
+            got = answer(list(sizes), rank)
+            if isinstance(got, torch.Tensor) and got.numel() == 1:
+                got = got.item()
+            if isinstance(got, bool) or not isinstance(got, Real):
+                return f"{asked} should be a number, but it is {show(got)}."
+            wanted = processes * size / n
+            if abs(got - wanted) < 1e-6:
+                continue
+            if abs(got - size / n) < 1e-6:
+                return (
+                    f"{asked} gave {show(got)}, the part of the samples. But DDP also "
+                    f"divides the sum of the gradients by the {processes} processes: "
+                    f"it comes out {processes} times too small."
+                )
+            if abs(got * wanted - 1) < 1e-6:
+                return (
+                    f"{asked} gave {show(got)}: turned round. A large share has to "
+                    "count more than a small one."
+                )
+            if abs(got - 1) < 1e-6:
+                return (
+                    f"{asked} gave 1, and leaves it as it is: a mean over {size} and "
+                    "one over another number of samples count the same."
+                )
+            return f"{asked} should be {show(wanted)}, and is {show(got)}."
+    return None
+
+
+uneven_losses = Free(
+    "10.6",
+    judge=_judge_factor,
+    expects=types.FunctionType,
+    name="loss_factor",
+    question=(
+        "SyncBatchNorm weighs uneven shares by itself. The loss does not: each process "
+        "takes the mean over its share, and DDP averages the gradients over the "
+        "processes. With shares of 12 and 4, a sample of the small one counts three "
+        "times as much as one of the large. Write `loss_factor(sizes, rank)`: what "
+        "process `rank` has to multiply its loss by, so that the gradient after DDP is "
+        "that of the mean over all samples. `sizes` is the list of the sizes of all "
+        "shares, none of them 0."
+    ),
+    hints=[
+        "Which factor would be right if DDP added the gradients up?",
+        "It divides their sum by `len(sizes)`. What brings that back?",
+        "`len(sizes) * sizes[rank] / sum(sizes)`.",
+    ],
+    solution="""
+def loss_factor(sizes, rank):
+    return len(sizes) * sizes[rank] / sum(sizes)
+""",
+    why="The share's size over the average size: 1.5 and 0.5 for 12 and 4, and 1 "
+    "wherever the shares are even.",
+    wrong=[
+        (lambda sizes, rank: sizes[rank] / sum(sizes), "2 times too small"),
+        (lambda sizes, rank: sum(sizes) / sizes[rank] / len(sizes), "turned round"),
+        (lambda sizes, rank: 1, "gave 1, and leaves it as it is"),
+        (lambda sizes, rank: sizes[rank], "should be 1.5, and is 12"),
+        (lambda sizes, rank: sizes, "should be a number, but it is [12, 4]"),
+    ],
+)
+
+
 def sent_by(shares):
     """Counts (R,), means (R, C), and sums of squared distances (R, C) of the shares."""
     counts = torch.tensor([len(x) for x in shares])
@@ -392,7 +461,7 @@ def _two_by_two(counts, means, squares):
 
 
 stable_merge = Free(
-    "10.6",
+    "10.7",
     judge=_judge_merge,
     expects=types.FunctionType,
     name="merge",
@@ -519,7 +588,7 @@ def _judge_backward(answer):
 
 
 backward_by_hand = Free(
-    "10.7",
+    "10.8",
     judge=_judge_backward,
     expects=types.FunctionType,
     name="through_statistics",
@@ -574,7 +643,7 @@ SCRIPT = """\
 """
 
 waiting_line = Value(
-    "10.8",
+    "10.9",
     question=(
         "Find the bug. `exercises.SCRIPT`, which the next cell prints, trains on two "
         "processes to the end. Then process 0 stops: SyncBatchNorm waited for the "
