@@ -67,6 +67,7 @@ def good_cells():
     """A small chapter 3 with which every check is content."""
     words = "The mean is taken over the batch and the positions of one channel. " * 8
     bullets = "\n- find the mean\n- find the variance\n- find the error\n"
+    tasks = "".join(f"### Exercise 3.{k}\n\nDo it.\n\n" for k in range(1, 6))
     cells = [
         new_markdown_cell(f"# 3. BatchNorm\n\n**In this chapter**\n{bullets}"),
         new_code_cell(INSTALL),
@@ -82,7 +83,7 @@ def good_cells():
     cells[-1].outputs = [new_output("display_data", figure)]
     cells += [
         new_markdown_cell(f"## In this chapter we saw\n{bullets}"),
-        new_markdown_cell("## Exercises\n\n1. Do.\n2. Do more.\n3. Do it all."),
+        new_markdown_cell(f"## Exercises\n\n{tasks}## Quiz\n\nSix questions."),
         new_markdown_cell("## What comes next\n\n[This](03_norm.ipynb#31-mean) again."),
     ]
     codes = [cell for cell in cells if cell.cell_type == "code"]
@@ -158,9 +159,9 @@ BROKEN = [
     ("frame", lambda cells: cells.append(cells.pop(4)), "the last sections are not"),
     ("frame", replaced(0, "- find the mean\n", ""), "2 goals, not 3 to 5 bullets"),
     ("frame", replaced(-3, "- find the mean\n", ""), "3 goals but 2 bullets"),
-    ("frame", replaced(-2, "1. ", ""), "2 exercises, not a list of 3 to 5"),
-    ("frame", replaced(-2, "1. ", "### Exercise 3.1\n\n"), "1 exercises with a check"),
-    ("frame", replaced(-2, "## Ex", "## Quiz\n\n## Ex"), "last sections are not"),
+    ("frame", replaced(-2, "### Exercise 3.2", "Task 2"), "4 exercises with a check"),
+    ("frame", replaced(-2, "## Quiz\n", ""), "missing or out of order"),
+    ("frame", replaced(-2, "## Quiz", "## More\n\n## Quiz"), "last sections are not"),
     ("exercises", source(3, IMPORT), "3.1 is not there in its module's words"),
     ("exercises", source(3, IMPORT), "exercise 3.1 has no check"),
     ("install_cell", replaced(1, "--quiet ", ""), "not the install cell"),
@@ -174,6 +175,7 @@ BROKEN = [
     ("predictions", replaced(-1, "[This]", "**Predict.** [This]"), "no cell reveals"),
     ("plain_markdown", replaced(2, "The", "<b>The</b>"), "cell 3 .* has raw HTML"),
     ("plain_markdown", replaced(2, "The", "![](https://a.b/c.png)"), "external image"),
+    ("shell_scripts", replaced(2, "The", "```sh\n!/bin/sh"), "lost the # of #!"),
     ("links", replaced(-1, "03_norm", "04_norm"), "04_norm.ipynb#31-mean leads nowher"),
     ("links", replaced(-1, "#31-mean", "#32"), "#32 names no heading there"),
     (
