@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal.common_methods_invocations import op_db
 
 import normlab.functional as ours
-from normlab import _slices
+from normlab import _loops, _slices
 from parity import (
     BFLOAT,
     CALLS,
@@ -779,3 +779,35 @@ def test_errors_that_differ_from_torch():
     # torch divides by the 0; a number of groups below 1 is one kind of mistake here
     with pytest.raises(RuntimeError, match="num_groups must be at least 1, got 0"):
         ours.group_norm(X, 0)
+
+
+@pytest.mark.parametrize("shape", [(3, 8), (3, 7), (2, 5, 1), (2, 3, 4, 6)], ids=str)
+@pytest.mark.parametrize("offset", [0.0, 1e3], ids=str)
+def test_loops_give_what_the_definition_gives(shape, offset):
+    x, dims = draw(*shape, offset=offset), tuple(range(1 - len(shape), 0))
+    for axes in (dims, dims[-1:]):
+        expected = ours.statistics(x, axes)
+        for got, want in zip(_loops.statistics(x, axes), expected, strict=True):
+            close(got, want, rtol=3e-6, atol=2e-7 * max(1.0, offset))
+
+
+def test_loops_are_for_compiled_calls_that_record_nothing():
+    asked = []
+
+    def backend(graph, examples):
+        asked.append(sum("chunk" in str(node.target) for node in graph.graph.nodes))
+        return graph
+
+    def run(x, weight):
+        return ours.layer_norm(x, (4,), weight)
+
+    x, weight = draw(3, 4), torch.nn.Parameter(draw(4, seed=1))
+    expected = run(x, weight)
+    for inputs in ((x, weight), (x.t().contiguous().t(), weight), (x[:0], weight)):
+        with torch.no_grad():
+            torch._dynamo.reset()
+            y = torch.compile(run, fullgraph=True, backend=backend)(*inputs)
+        close(y, expected[: len(y)])
+    torch._dynamo.reset()
+    close(torch.compile(run, fullgraph=True, backend=backend)(x, weight), expected)
+    assert asked == [1, 1, 0, 0]  # contiguous, made so, empty, with a gradient
