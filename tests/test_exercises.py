@@ -201,6 +201,20 @@ def test_hints_come_one_after_the_other_and_the_last_stays():
     assert "Hint 1 of 2" in exercise.hint(0)._repr_html_()
 
 
+def test_in_a_graded_class_solution_and_last_hint_are_held_back(monkeypatch):
+    exercise = Value("1.1", answer=417, hints=["a", "b", "417"], question="What?")
+    monkeypatch.setenv("NORMLAB_SOLUTIONS", "off")
+    assert repr(exercise.solution()) == (
+        "The solution of exercise 1.1 comes after grading."
+    )
+    shown = [exercise.hint() for _ in range(4)] + [exercise.hint(3)]
+    assert [hint.text for hint in shown] == ["a", "b", "b", "b", "b"]
+    assert "417" not in "".join(hint._repr_html_() for hint in shown)
+    monkeypatch.setenv("NORMLAB_SOLUTIONS", "on")
+    assert "answer = 417" in repr(exercise.solution())
+    assert exercise.hint(3).text == "417"
+
+
 def test_a_question_shows_as_markdown():
     exercise = Value("1.1", answer=1, **TEXTS)
     assert exercise._repr_markdown_() == "**Exercise 1.1.** What?"

@@ -3,6 +3,7 @@
 import dis
 import math
 import operator
+import os
 import types
 from numbers import Real
 
@@ -74,7 +75,8 @@ class Exercise:
 
     def hint(self, index=None):
         """The next hint, or, with an index from 1 on, that one."""
-        total = len(self.hints)
+        # The last one is nearly the solution.
+        total = len(self.hints) - _held_back()
         if index is not None:
             index = _whole("hint: index", index, f"from 1 to {total}")
         if index is None:
@@ -84,7 +86,13 @@ class Exercise:
         return Hint(self.number, index, total, self.hints[index - 1])
 
     def solution(self):
-        """The solution, shown as a fold where there is HTML."""
+        """The solution, shown as a fold where there is HTML.
+
+        In a class that is graded, where the environment variable NORMLAB_SOLUTIONS is
+        ``off``, it is a sentence that says so, and the last hint is left out.
+        """
+        if _held_back():
+            return Text(f"The solution of exercise {self.number} comes after grading.")
         return Solution(self.number, self.code, self.why)
 
     def check(self, answer=..., *, seed=0, seconds=SECONDS):
@@ -146,6 +154,10 @@ class Exercise:
         raise NotImplementedError("Choose one of the kinds.")
 
 
+def _held_back():
+    return os.environ.get("NORMLAB_SOLUTIONS", "").strip().lower() == "off"
+
+
 def _whole(name, value, example):
     """A whole number, of whichever class; TypeError for anything else."""
     try:
@@ -168,24 +180,28 @@ class Value(Exercise):
     list, array or tensor, or a dict, tuple or set of those.
 
     `answer` decides what is compared and how: a whole number exactly, other numbers up
-    to `tolerance`, absolute and relative. `mistakes` pairs wrong values that tell what
-    went wrong with the sentence that says so.
+    to `tolerance` (relative to those beyond 1), or, where so many `decimals` are asked
+    for, up to one unit of the last; see `normlab.exercises.compare`. `mistakes` pairs
+    wrong values that tell what went wrong with the sentence that says so.
     """
 
     fixed = True
 
-    def __init__(self, number, *, answer, tolerance=1e-3, mistakes=(), **texts):
+    def __init__(
+        self, number, *, answer, tolerance=1e-3, decimals=None, mistakes=(), **texts
+    ):
         texts.setdefault("solution", f"answer = {answer!r}")
         super().__init__(number, **texts)
-        self.answer, self.tolerance = answer, tolerance
+        self.answer = answer
+        self.allowed = {"tolerance": tolerance, "decimals": decimals}
         self.mistakes = tuple(mistakes)
         self.wrong += self.mistakes
 
     def _judge(self, answer, seed):
-        found = compare.difference(self.answer, answer, self.tolerance)
+        found = compare.difference(self.answer, answer, **self.allowed)
         if found:
             for value, sentence in self.mistakes:
-                if compare.difference(value, answer, self.tolerance) is None:
+                if compare.difference(value, answer, **self.allowed) is None:
                     return sentence, ()
         return found
 
