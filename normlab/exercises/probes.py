@@ -215,6 +215,18 @@ def _running(make, task, draw, seen):
 
 
 @probe(
+    "another momentum",
+    "The argument momentum is not used.",
+    lambda task: remembers(task) and task.has("momentum"),
+)
+def _momentum(make, task, draw, seen):
+    layer = make(task, momentum=0.6)
+    layer(draw.input(task.shape))
+    for role in ("running_mean", "running_var"):
+        seen[role] = layer.tensors[role].flatten()
+
+
+@probe(
     "training does not look at the buffers",
     "In training the statistics are the batch's own.",
     remembers,
@@ -237,6 +249,18 @@ def _evaluation(make, task, draw, seen):
     seen["output"] = layer(draw.input(task.shape))
     for role in ("running_mean", "running_var"):
         seen[f"{role} afterwards"] = layer.tensors[role].flatten()
+
+
+@probe(
+    "evaluation where the variance is small",
+    "In eval mode eps belongs under the root, too.",
+    remembers,
+)
+def _evaluation_of_little(make, task, draw, seen):
+    layer = make(task)
+    layer.load(**running(task, draw))
+    layer.load(running_var=1e-5 * draw.positive(task.parameter_shape))
+    seen["output"] = layer.train(False)(1e-3 * draw.input(task.shape))
 
 
 @probe(
@@ -317,7 +341,9 @@ def _equal_values(make, task, draw, seen):
     lambda task: task.has("eps"),
 )
 def _eps(make, task, draw, seen):
-    seen["output"] = make(task, eps=0.5)(draw.input(task.shape))
+    layer = make(task, eps=0.5)
+    seen["output"] = layer(draw.input(task.shape))
+    seen["output of small values"] = layer(0.01 * draw.input(task.shape))
 
 
 @probe("inputs of other dtypes", "The output must have the dtype of the input.")
@@ -382,7 +408,8 @@ def _input_kept(make, task, draw, seen):
 )
 def _one_value(make, task, draw, seen):
     if task.on_trailing:
-        single = task.resized((*task.shape[: -task.trailing], 1), trailing=1)
+        ones = [1] * task.trailing
+        single = task.resized((*task.shape[: -task.trailing], *ones))
     else:
         _, c, *positions = task.shape
         ones = [1] * len(positions)
@@ -401,7 +428,9 @@ def _one_value(make, task, draw, seen):
     lambda task: task.on_trailing and task.has("normalized_shape"),
 )
 def _two_axes(make, task, draw, seen):
-    two = task.resized((2, 3, 4), trailing=2)
+    # Of the task's own rank where it can be: an answer may be for that one alone.
+    own = len(task.shape) > 2 and task.trailing == 1
+    two = task.resized(task.shape if own else (2, 3, 4), trailing=2)
     seen["output"] = make(two)(draw.input(two.shape))
 
 

@@ -290,3 +290,123 @@ def wrong_axis_of_two(x):
 @mutant("batch_norm", "keepdim missing", "keepdim=True", arguments=())
 def keepdim_missing(x):
     return (x - x.mean(AXES)) / torch.sqrt(x.var(AXES, correction=0) + 1e-5)
+
+
+def moments(x):
+    return x.mean(AXES), x.var(AXES, correction=0)
+
+
+@mutant("batch_norm", "variance corrected by the batch size", "here with m = 40")
+def corrects_by_n(x, rm, rv, gamma, beta, training, momentum, eps):
+    if not training:
+        return apply(x, rm, rv, gamma, beta, eps)
+    mean, var = moments(x)
+    n = x.size(0)
+    move(rm, mean, momentum)
+    move(rv, var * n / max(n - 1, 1), momentum)
+    return apply(x, mean, var, gamma, beta, eps)
+
+
+@mutant("batch_norm", "variances of the samples stored", "one unbiased variance over")
+def stores_sample_variances(x, rm, rv, gamma, beta, training, momentum, eps):
+    if not training:
+        return apply(x, rm, rv, gamma, beta, eps)
+    mean, var = moments(x)
+    move(rm, mean, momentum)
+    move(rv, x.flatten(2).var(-1).mean(0), momentum)
+    return apply(x, mean, var, gamma, beta, eps)
+
+
+@mutant("batch_norm", "momentum turned round for the variance", "the old value in run")
+def half_turned(x, rm, rv, gamma, beta, training, momentum, eps):
+    if not training:
+        return apply(x, rm, rv, gamma, beta, eps)
+    mean, var = moments(x)
+    move(rm, mean, momentum)
+    move(rv, unbiased(x, var), 1 - momentum)
+    return apply(x, mean, var, gamma, beta, eps)
+
+
+@mutant("batch_norm", "argument momentum ignored", "Use the one that comes in")
+def fixed_momentum(x, rm, rv, gamma, beta, training, momentum, eps):
+    return right(x, rm, rv, gamma, beta, training, 0.1, eps)
+
+
+@mutant("batch_norm", "another value for momentum", "Your momentum is 0.01; here it")
+def keras_default(x, rm, rv, gamma, beta, training, momentum, eps):
+    return right(x, rm, rv, gamma, beta, training, 1 - 0.99, eps)
+
+
+@mutant("batch_norm", "running mean and variance exchanged", "the variance first")
+def unpacks_the_wrong_way(x, rm, rv, gamma, beta, training, momentum, eps):
+    if not training:
+        return apply(x, rm, rv, gamma, beta, eps)
+    mean, var = moments(x)
+    for running, new in zip((rm, rv), torch.var_mean(x.detach(), AXES), strict=True):
+        move(running, new, momentum)
+    return apply(x, mean, var, gamma, beta, eps)
+
+
+@mutant("batch_norm", "mode ignored", "the same in train and in eval")
+def never_asks(x, rm, rv, gamma, beta, training, momentum, eps):
+    return right(x, rm, rv, gamma, beta, True, momentum, eps)
+
+
+@mutant("batch_norm", "train and eval exchanged", "Turn the condition round")
+def asks_the_wrong_way(x, rm, rv, gamma, beta, training, momentum, eps):
+    return right(x, rm, rv, gamma, beta, not training, momentum, eps)
+
+
+@mutant("batch_norm", "statistics of each sample in eval", "as InstanceNorm does")
+def instances_in_eval(x, rm, rv, gamma, beta, training, momentum, eps):
+    if training:
+        return right(x, rm, rv, gamma, beta, training, momentum, eps)
+    mean, var = x.mean((2, 3)), x.var((2, 3), correction=0)
+    y = (x - mean[..., None, None]) / torch.sqrt(var[..., None, None] + eps)
+    return y * channels(gamma) + channels(beta)
+
+
+@mutant("batch_norm", "divided by the variance in eval", "divide by running_var itself")
+def no_root_in_eval(x, rm, rv, gamma, beta, training, momentum, eps):
+    if training:
+        return right(x, rm, rv, gamma, beta, training, momentum, eps)
+    return (x - channels(rm)) / channels(rv + eps) * channels(gamma) + channels(beta)
+
+
+@mutant("batch_norm", "no eps in eval", "In eval mode there is no eps")
+def no_eps_in_eval(x, rm, rv, gamma, beta, training, momentum, eps):
+    if training:
+        return right(x, rm, rv, gamma, beta, training, momentum, eps)
+    return apply(x, rm, rv, gamma, beta, 0)
+
+
+@mutant("batch_norm", "weight and bias missing in eval", "Eval changes where mean and")
+def no_affine_in_eval(x, rm, rv, gamma, beta, training, momentum, eps):
+    if training:
+        return right(x, rm, rv, gamma, beta, training, momentum, eps)
+    return (x - channels(rm)) / channels(rv + eps).sqrt()
+
+
+@mutant("batch_norm", "weight and bias exchanged", "multiply by the bias")
+def beta_gamma(x, rm, rv, beta, gamma, training, momentum, eps):
+    return right(x, rm, rv, gamma, beta, training, momentum, eps)
+
+
+@mutant("batch_norm", "multiplied by the deviation", "`torch.rsqrt` is one divided by")
+def root_of_the_wrong_sort(x, rm, rv, gamma, beta, training, momentum, eps):
+    mean, var = rm, rv
+    if training:
+        mean, var = moments(x)
+        move(rm, mean, momentum)
+        move(rv, unbiased(x, var), momentum)
+    y = (x - channels(mean)) * torch.sqrt(channels(var) + eps)
+    return y * channels(gamma) + channels(beta)
+
+
+def right(x, rm, rv, gamma, beta, training, momentum, eps):
+    if not training:
+        return apply(x, rm, rv, gamma, beta, eps)
+    mean, var = moments(x)
+    move(rm, mean, momentum)
+    move(rv, unbiased(x, var) if x.numel() > x.shape[1] else var, momentum)
+    return apply(x, mean, var, gamma, beta, eps)

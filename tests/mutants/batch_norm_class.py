@@ -126,8 +126,8 @@ class FixedEps(Base):
 
 @mutant("BatchNorm", "another value for eps", "Your eps is 0.001")
 class KerasEps(Base):
-    def __init__(self, num_features):
-        super().__init__(num_features, eps=1e-3)
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__(num_features, 1e-3, momentum)
 
 
 @mutant("BatchNorm", "biased running variance", "you stored the biased variance")
@@ -144,3 +144,22 @@ class Turned(Base):
     def track(self, mean, var, m):
         self.running_mean.lerp_(mean, 1 - self.momentum)
         self.running_var.lerp_(var * m / (m - 1), 1 - self.momentum)
+
+
+@mutant("BatchNorm", "plain average of the batches", "as with `momentum=None`")
+class Cumulative(Base):
+    first = 0
+
+    def make_buffers(self, c):
+        super().make_buffers(c)
+        self.num_batches_tracked = self.first
+
+    def track(self, mean, var, m):
+        self.num_batches_tracked += 1
+        self.momentum = 1 / self.num_batches_tracked
+        super().track(mean, var, m)
+
+
+@mutant("BatchNorm", "plain average of the batches", "each new batch has that share")
+class CumulativeFromOne(Cumulative):
+    first = 1

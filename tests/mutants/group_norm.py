@@ -110,3 +110,15 @@ class PerGroup(nn.Module):
         rows = standard(x.reshape(len(x), self.num_groups, -1), 2, self.eps)
         y = rows * self.weight.view(1, -1, 1) + self.bias.view(1, -1, 1)
         return y.reshape(x.shape)
+
+
+@mutant("group_norm", "batch lost in the reshape", "Keep N in front")
+def no_batch(x, num_groups, weight, bias, eps):
+    rows = x.reshape(num_groups, -1)
+    return affine(standard(rows, 1, eps).reshape(x.shape), weight, bias)
+
+
+@mutant("group_norm", "averaged down the columns", "Average along the rows")
+def columns(x, num_groups, weight, bias, eps):
+    rows = x.reshape(x.shape[0] * num_groups, -1)
+    return affine(standard(rows, 0, eps).reshape(x.shape), weight, bias)

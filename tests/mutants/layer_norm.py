@@ -251,3 +251,28 @@ class Scalars(ZeroWeight):
         super().__init__(shape, eps)
         self.weight = nn.Parameter(torch.ones(()))
         self.bias = nn.Parameter(torch.zeros(()))
+
+
+@mutant("layer_norm", "keepdim missing", "var(..., keepdim=True)")
+def axes_of_variance_lost(x, shape, gamma, beta, eps):
+    x = x - x.mean(dims(shape), keepdim=True)
+    return x / torch.sqrt(x.square().mean(dims(shape)) + eps) * gamma + beta
+
+
+@mutant("layer_norm", "root taken twice", "Once is enough")
+def root_of_root(x, shape, gamma, beta, eps):
+    x = x - x.mean(dims(shape), keepdim=True)
+    std = (x.square().mean(dims(shape), keepdim=True) + eps).sqrt()
+    return x / std**0.5 * gamma + beta
+
+
+@mutant("layer_norm", "eps as a lower bound of the root", "It is added under the root")
+def clamped_root(x, shape, gamma, beta, eps):
+    x = x - x.mean(dims(shape), keepdim=True)
+    std = x.square().mean(dims(shape), keepdim=True).sqrt()
+    return x / std.clamp_min(eps) * gamma + beta
+
+
+@mutant("layer_norm", "wrong axes", "N [L D]")
+def all_but_the_first(x, shape, gamma, beta, eps):
+    return good(x, x.shape[1:], eps) * gamma + beta

@@ -110,3 +110,38 @@ class Plain(nn.Module):
 
     def forward(self, x):
         return x / rms(x, self.weight.shape, self.eps) * self.weight
+
+
+@mutant("rms_norm", "n-1 in RMSNorm", "here with m = 6")
+def one_less(x, shape, weight, eps):
+    squares = x.pow(2).sum(dims(shape), keepdim=True)
+    return x * torch.rsqrt(squares / (weight.numel() - 1) + eps) * weight
+
+
+@mutant("rms_norm", "standard deviation in RMSNorm", "measures the distance from")
+def unbiased_deviation(x, shape, weight, eps):
+    return x / (x.var(dims(shape), keepdim=True) + eps).sqrt() * weight
+
+
+@mutant("rms_norm", "square of the mean", "squares first")
+def squared_late(x, shape, weight, eps):
+    return x / (x.mean(dims(shape), keepdim=True) ** 2 + eps).sqrt() * weight
+
+
+@mutant("rms_norm", "squares missing", "NaN where that mean is negative")
+def no_squares(x, shape, weight, eps):
+    return x * torch.rsqrt(x.mean(dims(shape), keepdim=True) + eps) * weight
+
+
+@mutant(
+    "rms_norm", "eps as a lower bound of the root", "lower bound of what you divide"
+)
+def scaled_unit_vector(x, shape, weight, eps):
+    rows = x.flatten(-len(shape))
+    unit = torch.nn.functional.normalize(rows, dim=-1, eps=eps)
+    return unit.reshape(x.shape) * weight.numel() ** 0.5 * weight
+
+
+@mutant("rms_norm", "keepdim missing", "keepdim=True")
+def axes_lost(x, shape, weight, eps):
+    return x / (x.pow(2).mean(dims(shape)) + eps).sqrt() * weight

@@ -40,6 +40,30 @@ class NoWeight(AffineMistake):
         return y if bias is None else y + bias
 
 
+class Exchanged(AffineMistake):
+    name = "weight and bias exchanged"
+    needs = ("weight", "bias")
+    norms = CENTERED
+    says = "You multiply by the bias and add the weight. It is y·weight + bias."
+
+    def weight_and_bias(self, y):
+        weight, bias = super().weight_and_bias(y)
+        return bias, weight
+
+
+class NoAffineInEval(AffineMistake):
+    name = "weight and bias missing in eval"
+    norms = ("batch_norm", "instance_norm")
+    needs = ("weight", "running_mean", "running_var")
+    says = (
+        "In eval mode weight and bias have no effect. Eval changes where mean and "
+        "variance come from, and nothing after them."
+    )
+
+    def affine(self, y):
+        return super().affine(y) if self.training else y
+
+
 class AffineOnLastAxis(AffineMistake):
     name = "weight along the wrong axis"
     norms = ("batch_norm", "instance_norm", "group_norm")

@@ -17,6 +17,78 @@ class BiasedRunning(RunningMistake):
         return var
 
 
+class BatchSizeCorrection(RunningMistake):
+    name = "variance corrected by the batch size"
+    norms = ("batch_norm",)
+    says = (
+        "You correct the running variance by N/(N−1) with the size of the batch. What "
+        "counts is how many values were averaged, batch and positions: m/(m−1), here "
+        "with m = {m}."
+    )
+
+    def stored(self, var, count):
+        n = self.task.shape[0]
+        return super().stored(var, count) if n == 1 else var * n / (n - 1)
+
+
+class VarianceOfEach(RunningMistake):
+    name = "variances of the samples stored"
+    norms = ("batch_norm",)
+    says = (
+        "Your running_var is the average of the variances of the samples; that is "
+        "InstanceNorm's. BatchNorm's set is the whole batch: take one unbiased "
+        "variance over batch and positions, and store that."
+    )
+    within = None
+
+    def measure(self, x, dims):
+        within = dims[1:]
+        self.within = x.var(within).mean(0) if within else None
+        return super().measure(x, dims)
+
+    def stored(self, var, count):
+        return super().stored(var, count) if self.within is None else self.within
+
+
+class VarianceOfBatch(RunningMistake):
+    name = "variance of the whole batch stored"
+    norms = ("instance_norm",)
+    says = (
+        "Your running_var is the variance of the whole batch, which counts how far the "
+        "samples lie apart as well; that is BatchNorm's. InstanceNorm's sets lie "
+        "within a sample: take the unbiased variance of each, over the positions, and "
+        "store their mean over the samples."
+    )
+
+    def remember(self, mean, var, count):
+        # The variance of all is the one within the samples and the one between them.
+        between = mean.var(0, correction=0, keepdim=True)
+        whole = var.mean(0, keepdim=True) + between
+        super().remember(mean, whole, count * len(mean))
+
+
+class BiasedVarianceOfBatch(VarianceOfBatch):
+    def stored(self, var, count):
+        return var
+
+
+class OneSample(RunningMistake):
+    name = "statistics of one sample stored"
+    norms = ("instance_norm",)
+    says = (
+        "Your running statistics follow a single sample of the batch. Store the mean "
+        "over all samples, of their means and of their unbiased variances."
+    )
+    kept = slice(0, 1)
+
+    def remember(self, mean, var, count):
+        super().remember(mean[self.kept], var[self.kept], count)
+
+
+class LastSample(OneSample):
+    kept = slice(-1, None)
+
+
 class MomentumReversed(RunningMistake):
     name = "momentum turned round"
     says = (
@@ -26,6 +98,92 @@ class MomentumReversed(RunningMistake):
 
     def update(self, old, new):
         old.copy_(self.momentum * old + (1 - self.momentum) * new)
+
+
+class MomentumReversedForVariance(RunningMistake):
+    name = "momentum turned round for the variance"
+    says = (
+        "Your momentum weighs the new value in running_mean, which is right, and the "
+        "old value in running_var: running_var = (1 − momentum)·running_var + "
+        "momentum·batch."
+    )
+
+    def update(self, old, new):
+        turned = old is self.tensors["running_var"]
+        share = 1 - self.momentum if turned else self.momentum
+        old.copy_((1 - share) * old + share * new)
+
+
+class MomentumFixed(RunningMistake):
+    name = "argument momentum ignored"
+    needs = ("running_mean", "running_var", "momentum")
+    says = (
+        "Your code uses one momentum of its own and ignores the argument `momentum`. "
+        "Use the one that comes in."
+    )
+
+    def update(self, old, new):
+        old.copy_(0.9 * old + 0.1 * new)
+
+
+class WrongMomentum(RunningMistake):
+    """Another number for momentum, whatever the argument says."""
+
+    name = "another value for momentum"
+    used = None
+
+    def update(self, old, new):
+        old.copy_((1 - self.used) * old + self.used * new)
+
+    @classmethod
+    def sentence(cls, task):
+        return (
+            f"Your momentum is {cls.used:g}; here it is 0.1, unless the caller says "
+            "otherwise: running = 0.9·running + 0.1·batch."
+        )
+
+
+class PlainAverage(RunningMistake):
+    name = "plain average of the batches"
+    class_only = True
+    says = (
+        "Your running statistics are the plain average of all batches so far, as with "
+        "`momentum=None`. With a momentum, each new batch has that share: running = "
+        "(1 − momentum)·running + momentum·batch."
+    )
+    start_counts = False
+
+    def __init__(self, task, **choices):
+        super().__init__(task, **choices)
+        self.batches = int(self.start_counts)
+
+    def remember(self, mean, var, count):
+        self.batches += 1
+        super().remember(mean, var, count)
+
+    def update(self, old, new):
+        old.copy_(old + (new - old) / self.batches)
+
+
+class PlainAverageWithStart(PlainAverage):
+    start_counts = True
+
+
+class MeanAndVarianceExchanged(RunningMistake):
+    name = "running mean and variance exchanged"
+    says = (
+        "Your running_mean holds the variance and your running_var the mean: the two "
+        "are exchanged. `torch.var_mean` returns the variance first."
+    )
+
+    def remember(self, mean, var, count):
+        self._exchange()
+        super().remember(mean, var, count)
+        self._exchange()
+
+    def _exchange(self):
+        a, b = (self.tensors[role] for role in ("running_mean", "running_var"))
+        self.tensors |= {"running_mean": b, "running_var": a}
 
 
 class NeverUpdated(RunningMistake):
@@ -154,6 +312,71 @@ class BatchInEval(RunningMistake):
 
     def updates(self):
         return self.training
+
+
+class ModeIgnored(RunningMistake):
+    name = "mode ignored"
+    says = (
+        "Your code does the same in train and in eval: it normalizes with the batch "
+        "and moves the running statistics. In eval, running_mean and running_var "
+        "normalize, and stay as they are."
+    )
+
+    def uses_batch(self):
+        return True
+
+    def updates(self):
+        return True
+
+
+class ModesExchanged(RunningMistake):
+    name = "train and eval exchanged"
+    says = (
+        "Train and eval are exchanged: in training you normalize with the running "
+        "statistics, in eval with the batch. Turn the condition round."
+    )
+
+    def uses_batch(self):
+        return not self.training
+
+    def updates(self):
+        return not self.training
+
+
+class EachSampleInEval(BatchInEval):
+    name = "statistics of each sample in eval"
+    norms = ("batch_norm",)
+    says = (
+        "In eval mode you normalize each sample with its own mean and variance, as "
+        "InstanceNorm does. Use running_mean and running_var there."
+    )
+
+    def split(self, x):
+        if self.training or x.dim() < 3:
+            return super().split(x)
+        return x, tuple(range(2, x.dim()))
+
+
+class NoRootInEval(RunningMistake):
+    name = "divided by the variance in eval"
+    says = (
+        "In eval mode you divide by running_var itself. As in training, divide by the "
+        "root: √(running_var + eps)."
+    )
+
+    def deviation(self, var):
+        return super().deviation(var) if self.training else var + self.eps
+
+
+class NoEpsInEval(RunningMistake):
+    name = "no eps in eval"
+    says = (
+        "In eval mode there is no eps in your root, and a running_var of 0 gives NaN "
+        "or infinity. As in training: √(running_var + eps)."
+    )
+
+    def deviation(self, var):
+        return super().deviation(var) if self.training else torch.sqrt(var)
 
 
 class ModeByGrad(RunningMistake):

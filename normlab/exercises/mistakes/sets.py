@@ -3,7 +3,7 @@
 import itertools
 
 from normlab import axes
-from normlab.exercises.mistakes.base import Mistake
+from normlab.exercises.mistakes.base import CENTERED, Mistake
 from normlab.exercises.steps import Steps
 
 
@@ -22,20 +22,53 @@ class LastAxisOnly(Mistake):
 
 class GroupsThroughChannelsLast(Mistake):
     name = "reshape that mixes channels and positions"
+    norms = ("group_norm", "instance_norm")
+
+    @classmethod
+    def sentence(cls, task):
+        rows, whole = "(N, C, ...)", "x.flatten(2)"
+        if task.norm == "group_norm":
+            rows, whole = "(N, G, ...)", "x.reshape(N, G, C // G, H, W)"
+        return (
+            f"You move the channels to the end and then reshape to {rows}: the reshape "
+            "cuts the positions, not the channels, so every set holds pieces of all "
+            f"channels. Leave the channels where they are: {whole}."
+        )
+
+    def split(self, x):
+        if not self.uses_batch():
+            return super().split(x)
+        rows = x.shape[1] if self.task.norm == "instance_norm" else self.task.num_groups
+        return x.movedim(1, -1).reshape(x.shape[0], rows, -1), (2,)
+
+    def join(self, y, x):
+        if not self.uses_batch():
+            return super().join(y, x)
+        return y.reshape(x.movedim(1, -1).shape).movedim(-1, 1)
+
+
+class WithoutBatch(Mistake):
+    name = "batch lost in the reshape"
     norms = ("group_norm",)
     says = (
-        "You move the channels to the end and then reshape to (N, G, ...): the reshape "
-        "cuts the positions, not the channels, so every group holds pieces of all "
-        "channels. Split the channel axis itself: x.reshape(N, G, C // G, H, W)."
+        "You reshape to (G, ...) without the batch, so a row holds whole samples "
+        "instead of groups. Keep N in front: x.reshape(N, G, -1)."
     )
 
     def split(self, x):
-        last = x.movedim(1, -1)
-        rows = last.reshape(x.shape[0], self.task.num_groups, -1)
-        return rows, (2,)
+        return x.reshape(self.task.num_groups, -1), (1,)
 
-    def join(self, y, x):
-        return y.reshape(x.movedim(1, -1).shape).movedim(-1, 1)
+
+class DownTheColumns(Mistake):
+    name = "averaged down the columns"
+    norms = ("group_norm",)
+    says = (
+        "You made one row for each set, and averaged down the columns, across the "
+        "sets. Average along the rows: dim 1 of a tensor (N·G, m)."
+    )
+
+    def split(self, x):
+        return x.reshape(len(x) * self.task.num_groups, -1), (0,)
 
 
 class GroupsOfSize(Mistake):
@@ -82,6 +115,40 @@ class Unkept(Mistake):
 
     def normalize(self, x, mean, var):
         return (x - mean) / self.deviation(var)
+
+    def join(self, y, x):
+        # Broadcast to more values, it keeps their shape, where there is no way back.
+        grown = y.dim() == x.dim() and y.numel() != x.numel()
+        return y if grown else super().join(y, x)
+
+
+class UnkeptAfterwards(Unkept):
+    """Both measured rightly, then without their axes."""
+
+    def measure(self, x, dims):
+        mean, var = Steps.measure(self, x, dims)
+        mean = mean.squeeze(dims) if self.task.center else mean
+        return mean, var.squeeze(dims)
+
+
+class UnkeptMean(UnkeptAfterwards):
+    norms = CENTERED
+
+    def measure(self, x, dims):
+        mean, var = Steps.measure(self, x, dims)
+        return mean.squeeze(dims), var
+
+
+class UnkeptVariance(UnkeptAfterwards):
+    norms = CENTERED
+    says = (
+        "Your variance has lost the axes it was taken over, so it broadcasts along the "
+        "wrong ones. Keep them as axes of size 1: `var(..., keepdim=True)`."
+    )
+
+    def measure(self, x, dims):
+        mean, var = Steps.measure(self, x, dims)
+        return mean, var.squeeze(dims)
 
 
 # Wrong axes

@@ -1,8 +1,11 @@
 """Mistakes in the statistic, and in where eps stands."""
 
+import math
+
 import torch
 
 from normlab.exercises.mistakes.base import CENTERED, Mistake
+from normlab.exercises.subjects import values_per_set
 
 
 class UnbiasedInForward(Mistake):
@@ -46,6 +49,25 @@ class NoRoot(Mistake):
 
     def deviation(self, var):
         return var + self.eps
+
+
+class RootTwice(Mistake):
+    name = "root taken twice"
+    says = "You take the root twice. Once is enough: √(var + eps)."
+
+    def deviation(self, var):
+        return torch.sqrt(torch.sqrt(var + self.eps))
+
+
+class Multiplied(Mistake):
+    name = "multiplied by the deviation"
+    says = (
+        "You multiply by √(var + eps), so large values grow larger still. Divide by "
+        "it; `torch.rsqrt` is one divided by the root."
+    )
+
+    def deviation(self, var):
+        return torch.rsqrt(var + self.eps)
 
 
 class SumForMean(Mistake):
@@ -105,6 +127,49 @@ class DeviationInRMS(Mistake):
 
     def variance(self, x, dims):
         return x.var(dims, correction=0, keepdim=True)
+
+
+class UnbiasedDeviationInRMS(DeviationInRMS):
+    def variance(self, x, dims):
+        return x.var(dims, keepdim=True)
+
+
+class UnbiasedMeanSquare(Mistake):
+    name = "n-1 in RMSNorm"
+    norms = ("rms_norm",)
+    says = (
+        "You divide the sum of the squares by m−1, here with m = {m}. That makes up "
+        "for a mean that was estimated from the same values; RMSNorm has none. Divide "
+        "by m: the mean of the squares."
+    )
+
+    def variance(self, x, dims):
+        m = math.prod(x.shape[d] for d in dims)
+        return x.square().sum(dims, keepdim=True) / max(m - 1, 1e-12)
+
+
+class SquareOfMean(Mistake):
+    name = "square of the mean"
+    norms = ("rms_norm",)
+    says = (
+        "You take the mean and square it. RMSNorm squares first and takes the mean "
+        "of the squares: `x.square().mean(...)`."
+    )
+
+    def variance(self, x, dims):
+        return x.mean(dims, keepdim=True).square()
+
+
+class NoSquares(Mistake):
+    name = "squares missing"
+    norms = ("rms_norm",)
+    says = (
+        "You take the root of the mean of x itself, which is NaN where that mean is "
+        "negative. Square first: `x.square().mean(...)`."
+    )
+
+    def variance(self, x, dims):
+        return x.mean(dims, keepdim=True)
 
 
 class MeanSizeInRMS(Mistake):
@@ -182,6 +247,25 @@ class EpsAsFloor(Mistake):
 
     def deviation(self, var):
         return torch.sqrt(var.clamp(min=self.eps))
+
+
+class EpsAsFloorOfRoot(EpsAsFloor):
+    name = "eps as a lower bound of the root"
+    says = (
+        "You use eps as a lower bound of what you divide by. It is added under the "
+        "root, √(var + eps), also where the variance is larger."
+    )
+
+    def deviation(self, var):
+        return torch.sqrt(var).clamp(min=self.eps)
+
+
+class EpsAsFloorOfLength(EpsAsFloorOfRoot):
+    norms = ("rms_norm",)
+
+    def deviation(self, var):
+        m = values_per_set(self.task)
+        return torch.sqrt(var * m).clamp(min=self.eps) / m**0.5
 
 
 class EpsSquared(Mistake):
