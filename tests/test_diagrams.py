@@ -196,7 +196,8 @@ def test_the_picture_says_in_words_what_is_kept_and_what_is_averaged():
     assert {"[H W] = 5 × 5", "averaged"} <= set(words)
     assert {"N = 4", "kept", "GroupNorm(4, 8)", "N (G [C/G]) [H W]"} <= set(words)
     assert "set 0: N = 0, G = 0" in words
-    assert "the other 15 sets, each with a mean of its own" in words
+    assert "the other 15 sets, each with a mean of its own;" in words
+    assert "colours repeat, numbers do not" in words
     assert "weight and bias: shape (8,), one for each C" in words
     i = words.index("50 values share each mean: 2 channels × 5 × 5 positions;")
     assert words[i + 1] == "16 means in all."
@@ -307,6 +308,71 @@ def test_everything_is_inside_the_figure_and_fits_a_notebook(pattern, shape, siz
         assert box.y0 >= whole.y0
         assert box.y1 <= whole.y1
     assert max(figure.get_size_inches()) <= 7.2
+
+
+def numbers(made):
+    """The numbers written on the cells, and where: {number: [points]}."""
+    found = {}
+    for text in made.card.texts:
+        if text.text.isdigit() and text.colour != made.theme.quiet:
+            found.setdefault(int(text.text), []).append((text.x, text.y))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "shape", "sizes"),
+    [
+        ("N C [H W]", (4, 8, 5, 5), {}),
+        ("[N] C [H W]", (4, 8, 5, 5), {}),
+        *(("N (G [C/G]) [H W]", (4, 8, 5, 5), {"G": groups}) for groups in (2, 4, 8)),
+        ("N L [D]", (3, 6, 8), {}),
+        ("[N] C [L]", (3, 6, 4), {}),
+        ("[N] C [H] W", (4, 8, 5, 3), {}),
+    ],
+)
+def test_every_set_has_its_number_on_its_own_cells(pattern, shape, sizes):
+    made = picture(pattern, shape, pick=1, **sizes)
+    found = numbers(made)
+    assert sorted(found) == list(range(made.sets.num_sets))
+    for number, points in found.items():
+        # On a block once; sheets repeat the number of a set that goes through them.
+        assert len(points) == (1 if made.form == "cube" or "[N]" not in pattern else 3)
+        for point in points:
+            on = [
+                face.set_id
+                for face in made.faces
+                if inside(point, face.corners * 0.25).any()
+            ]
+            assert on[-1] == number, "what is drawn last is what one sees"
+
+
+def inside(point, quads):
+    """Which of these four-cornered shapes, drawn anticlockwise, hold the point."""
+    edges = np.roll(quads, -1, axis=1) - quads
+    to = np.asarray(point) - quads
+    turn = edges[..., 0] * to[..., 1] - edges[..., 1] * to[..., 0]
+    return (turn > 0).all(1) | (turn < 0).all(1)
+
+
+def test_a_number_that_finds_no_room_is_left_out():
+    made = picture("N C [H W]", (64, 256, 56, 56))
+    assert sorted(numbers(made)) == [0, 1, 2, 3, 4, 5]
+    # 255 needs more than one cell; along D there is room.
+    assert 255 in numbers(picture("N [D]", (256, 8), pick=3))
+
+
+def test_colours_are_said_to_repeat_only_where_they_do():
+    assert not any("repeat" in word for word in words_of(draw_sets("[N] C", (4, 5))))
+    assert any("repeat" in word for word in words_of(draw_sets("[N] C", (4, 6))))
+
+
+def test_what_is_averaged_runs_innermost_so_each_set_is_one_piece():
+    made = picture("N C [H] W", (2, 3, 5, 4))
+    assert made.lines[1].name == "W [H] = 4 × 5"
+    for line in made.lines:
+        assert (np.diff(line.ids) >= 0).all()
+    assert "W·H down" in made.alt
+    assert made.omissions == "9 of 20 W·H"
 
 
 def test_a_large_tensor_takes_no_more_shapes_than_a_small_one():

@@ -9,6 +9,8 @@ import pytest
 from normlab.diagrams.picture import lit
 from normlab.diagrams.style import THEMES
 from normlab.diagrams.values import heat, readable_on
+from normlab.widgets import AxisPicker
+from normlab.widgets.base import COLOUR_STEPS
 from test_diagrams import PATTERNS, picture
 
 # Severity 1.0 of the model of Machado, Oliveira and Fernandes (2009), "A
@@ -109,13 +111,56 @@ def test_sets_can_be_told_apart_by_every_eye(theme, side, eye):
             assert difference(one, two, eye) >= 12
 
 
+# The same groups come again and again: the last one touches the first one.
+INTERLEAVED = [
+    ("N ([C/G] G) [H W]", (2, 10, 2, 2), {"G": 5}),
+    ("N C ([H/G] G) W", (2, 3, 10, 2), {"G": 5}),
+    ("([N/G] G) C [H W]", (6, 3, 2, 2), {"G": 3}),
+]
+
+
 def test_touching_sets_never_have_one_tint():
-    for pattern, shape, sizes in PATTERNS:
+    for pattern, shape, sizes in PATTERNS + INTERLEAVED:
         made = picture(pattern, shape, **sizes)
-        for line, weight in zip(made.lines, (2, 1, 1), strict=True):
+        depth, down, across = made.lines
+        for line, tints in (
+            (depth, depth.deep_tints),
+            (down, down.tints),
+            (across, across.tints),
+        ):
             apart = np.flatnonzero(np.diff(line.ids))
-            step = np.diff(line.tints)[apart] * weight
-            assert (step % 4 != 0).all(), pattern
+            assert (np.diff(tints)[apart] % 4 != 0).all(), pattern
+
+
+def test_the_explorers_colour_neighbours_by_the_same_tested_tints():
+    count = len(THEMES["light"].tints)
+    assert count == len(THEMES["dark"].tints) == 4
+    assert all(step % count for step in COLOUR_STEPS)
+    for theme in THEMES.values():
+        for name in (*theme.tints, theme.picked, theme.on_picked, theme.line):
+            assert name in AxisPicker._css
+
+
+def test_numbers_can_be_read_on_their_cells():
+    for name, theme in THEMES.items():
+        made = picture("N C [H W]", (3, 8, 2, 2), pick=9, theme=name)
+        grounds = {
+            tuple(np.round(corners[-1].mean(0), 6)): face
+            for corners, face, *_ in made.card.quads
+            if len(corners)
+        }
+        at = [(text, (round(text.x, 6), round(text.y, 6))) for text in made.card.texts]
+        found = [
+            (text.colour, grounds[place]) for text, place in at if place in grounds
+        ]
+        assert len(found) == made.sets.num_sets == 24
+        assert min(contrast(*pair) for pair in found) >= 4.5
+        for tint in theme.tints:
+            assert contrast(theme.ink, tint) >= 4.5
+    for text, theme in (("#1b1f24", "light"), ("#e8ecf0", "dark")):
+        assert f"--nl-text: {text}" in AxisPicker._css
+        for tint in THEMES[theme].tints:
+            assert contrast(text, tint) >= 4.5
 
 
 @pytest.mark.parametrize("fraction", np.linspace(0, 1, 21))

@@ -11,6 +11,7 @@ import pytest
 import traitlets
 
 from normlab import axes
+from normlab.diagrams.style import THEMES
 from normlab.widgets import AxisPicker, Widget, bundle, static_page
 
 GROUPNORM = "N (G [C/G]) [H W]", (4, 8, 5, 5), 4
@@ -250,6 +251,7 @@ def test_still_picture_colours_the_cells_by_set():
     assert len(corners) == 3  # one colour for each channel
     first, second, _third = corners.values()
     block = [(0, 0), (11, 0), (0, 11), (11, 11)]
+    assert next(iter(corners)) == THEMES["light"].picked
     assert first == block + [(x, y + 28) for x, y in block]
     assert second == [(x + 28, y) for x, y in first]
     assert (svg.attrib["width"], svg.attrib["height"]) == ("77", "49")

@@ -8,6 +8,7 @@ drawn, never with the tensor.
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -59,8 +60,24 @@ class Line:
 
     @property
     def tints(self):
-        """A number for each position; neighbours with other statistics differ."""
-        return np.unique(self.ids, return_inverse=True)[1]
+        """One of `TINTS` for each position; neighbours with other statistics differ."""
+        near = {}
+        for one, two in pairwise(self.ids.tolist()):
+            near.setdefault(one, set()).add(two)
+            near.setdefault(two, set()).add(one)
+        found = {}
+        for rank, number in enumerate(np.unique(self.ids).tolist()):
+            taken = {found.get(other) for other in near.get(number, set()) - {number}}
+            tints = ((rank + k) % TINTS for k in range(TINTS))
+            found[number] = next(tint for tint in tints if tint not in taken)
+        return np.array([found[number] for number in self.ids.tolist()])
+
+    @property
+    def deep_tints(self):
+        """The same in steps of two where that does: along the depth, a chessboard."""
+        double = 2 * self.tints % TINTS
+        alike = (np.diff(double) == 0) & (np.diff(self.ids) != 0)
+        return self.tints if alike.any() else double
 
     @property
     def kept(self):
@@ -126,16 +143,24 @@ def lay_out(sets, names, limits, pick):
     wanted = [0 if dim.reduced else int(next(position)) for dim in sets.dims]
     lines = []
     for axes, limit in zip(names, limits, strict=True):
-        here = [i for i, dim in enumerate(sets.dims) if dim.axis in axes]
+        here = [
+            i for axis in axes for i, dim in enumerate(sets.dims) if dim.axis == axis
+        ]
+        kept = [i for i in here if not sets.dims[i].reduced]
         sizes = tuple(sets.split_shape[i] for i in here)
         must = [wanted[i] for i in here]
-        if len(axes) == 1 and len(here) == 2:  # a split axis: whole groups, abridged
-            inner = min(sizes[1], max(3, limit // sizes[0]))
+        first = int(np.ravel_multi_index(must, sizes)) if here else 0
+        split = len(axes) == 1 and len(here) == 2
+        if split or (0 < len(kept) < len(here) and here[: len(kept)] == kept):
+            # Whole groups or sets, abridged: some of them, and some places in each.
+            cut = 1 if split else len(kept)
+            outside, inside = math.prod(sizes[:cut]), math.prod(sizes[cut:])
+            inner = min(inside, max(3, limit // outside))
             outer = max(2, limit // inner)
-            parts = few(sizes[0], outer, must[0]), few(sizes[1], inner, must[1])
-            shown = np.add.outer(parts[0] * sizes[1], parts[1]).ravel()
+            which, where = divmod(first, inside)
+            parts = few(outside, outer, which), few(inside, inner, where)
+            shown = np.add.outer(parts[0] * inside, parts[1]).ravel()
         else:
-            first = int(np.ravel_multi_index(must, sizes)) if here else 0
             shown = few(math.prod(sizes), limit, first)
         ids = np.zeros(len(shown), dtype=int)
         if here:
@@ -175,7 +200,10 @@ def form_of(sets, small=False, flat=False):
     if len(axes) == 2:
         return "grid", [(), axes[:1], axes[1:]], (1, 7, 9 if small else 12)
     across = axes[2] if len(axes) == 3 else "C" if "C" in axes[1:] else axes[1]
-    rest = tuple(axis for axis in axes[1:] if axis != across)
+    # What is averaged innermost, so that each set is in one piece.
+    averaged = {dim.axis for dim in sets.dims if dim.reduced}
+    rest = [axis for axis in axes[1:] if axis != across]
+    rest = tuple(sorted(rest, key=averaged.__contains__))
     lines = [axes[:1], rest, (across,)]
     if len(axes) > 3 and not flat:
         return "cube", lines, (4, 9, 9)
@@ -213,7 +241,7 @@ def _grid(origin, us, vs, u, v):
 
 def _blocks(depth, down, across):
     """The runs of touching cells of one set, from the back to the front."""
-    tints = depth.tints * 2, down.tints, across.tints
+    tints = depth.deep_tints, down.tints, across.tints
     for d0, d1 in reversed(depth.runs):
         for v0, v1 in reversed(down.runs):
             for c0, c1 in across.runs:

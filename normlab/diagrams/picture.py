@@ -11,10 +11,17 @@ from normlab.diagrams.layout import (
     sheet_faces,
     sheet_starts,
 )
-from normlab.diagrams.style import CELL, LINE_HEIGHT, Card, text_width, theme_named
+from normlab.diagrams.style import (
+    CELL,
+    FONT_SIZE,
+    LINE_HEIGHT,
+    Card,
+    text_width,
+    theme_named,
+)
 
 MOST_AXES = 32  # a split one counts as two; NumPy before 2.0 has no more
-SLANT = (0.62, 0.5)  # of a cell: one step in depth, right and up
+SLANT = (0.62, 0.76)  # of a cell: one step in depth, right and up
 BETWEEN = 1.1  # of a cell, between two sheets
 DOT = 0.012 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])  # inches
 
@@ -84,12 +91,22 @@ class TensorPicture:
             self.faces = list(cube_faces(*self.lines, SLANT))
         else:
             self.faces = list(sheet_faces(*self.lines, BETWEEN))
+        self.numbered = set()  # the sets whose number stands in the picture
         for face in self.faces:
             self._face(face)
+            if not self.terse and self.sets.num_sets > 1:
+                self._number(face)
+
+    def _colours(self, face):
+        """The colour of a set, and that of what stands on it."""
+        theme = self.theme
+        if face.set_id == self.pick:
+            return theme.picked, theme.on_picked
+        return theme.tints[face.tint], theme.ink
 
     def _face(self, face):
         theme, picked = self.theme, face.set_id == self.pick
-        base = theme.picked if picked else theme.tints[face.tint]
+        base, dots = self._colours(face)
         colour = lit(base, face.side)
         corners = face.corners * self.cell
         shown = [line.shown[face.cells[:, i]] for i, line in enumerate(self.lines)]
@@ -101,7 +118,6 @@ class TensorPicture:
             stripes = corners[real][:, (0, 2, 2, 0)]
             inset = 0.22 * (stripes[:, (1, 0, 0, 1)] - stripes)
             self.card.quad(stripes + inset, "none", theme.on_picked, 1.0)
-        dots = theme.on_picked if picked else theme.ink
         for line, ends in zip(face.plane, ((0, 1), (0, 3)), strict=True):
             cells = corners[shown[line] == LEFT_OUT]
             along = cells[:, ends[1]] - cells[:, ends[0]]
@@ -110,6 +126,35 @@ class TensorPicture:
                 self.card.quad(middle[:, None] + DOT, dots, dots, 0.6)
         edge = (theme.ink, 2.0) if picked else (theme.line, 0.6)
         self.card.quad(face.outline * self.cell, "none", *edge)
+
+    def _number(self, face):
+        """The number of a set in its first cell: colours repeat, numbers do not."""
+        depth, down, _ = face.cells.min(0)
+        if self.form == "cube":
+            # In a block, where one sees it: in front, and of what is behind, on top.
+            seen = {"front": depth == 0, "top": depth > 0 and down == 0}
+            if not seen.get(face.side):
+                return
+        row = np.flatnonzero((face.cells[:, :2] == (depth, down)).all(1))
+        across = self.lines[2].shown[face.cells[row, 2]]
+        free = int(np.argmax(np.append(across, LEFT_OUT) == LEFT_OUT))
+        words = str(face.set_id)
+        width, height = text_width(words), 0.72 * FONT_SIZE / 72  # of digits
+        first = face.corners[row[0]] * self.cell
+        u, v = first[1] - first[0], first[3] - first[0]
+        lean = 0.6 * v[0] * height / v[1]  # a slanted cell holds less
+        count = int(np.ceil((width + lean) / u[0]))
+        if count > free:
+            return
+        colour, ink = self._colours(face)
+        if count > 1 or face.set_id == self.pick or face.side != "front":
+            # On a clear ground; on top, without the light in which it is hard to read.
+            inner = [(0.1, 0.08), (-0.1, 0.08), (-0.1, -0.08), (0.1, -0.08)]
+            ground = np.array([(0, 0), (count, 0), (count, 1), (0, 1)]) + inner
+            self.card.quad(first[0] + ground @ (u, v), colour, colour, 0)
+        middle = first[0] + count / 2 * u + v / 2
+        self.card.text(*middle, words, ink, across="center")
+        self.numbered.add(face.set_id)
 
     def _ruler(self, line, origin, step, outward):
         """Brackets or numbers beside a line of cells, then its name and its role."""

@@ -21,15 +21,18 @@ def draw_sets(
 ):
     """Draw a tensor's cells, coloured by the statistics set that each belongs to.
 
-    Cells that touch share a mean; a gap or another colour means another set. One set,
-    number `pick`, stands out by a strong colour, stripes and an outline. Under a kept
-    axis each position is numbered; a reduced axis has one bracket, as in the pattern.
-    Large tensors are drawn abridged, and the picture says so.
+    Cells that touch share a mean; a gap or another colour means another set. Colours
+    repeat, so each set that has room bears its number, from 0 on in the order of the
+    kept axes. One set, number `pick`, stands out by a strong colour, stripes and an
+    outline. Under a kept axis each position is numbered; a reduced axis has one
+    bracket, as in the pattern. Large tensors are drawn abridged, and the picture says
+    so.
 
     Args:
         pattern: such as ``"N (G [C/G]) [H W]"``; see `normlab.axes.parse`.
         shape: the tensor's shape. One axis is drawn as a row, two as a grid, three as
-            sheets, four and more as a cube with the last axes flattened.
+            sheets, four and more as a cube with the last axes flattened, the
+            averaged ones innermost, so that each set is in one piece.
         ax: Axes to draw on; by default those of a new figure.
         parameters: the axes along which weight and bias differ, such as ``"C"``; by
             default those of the built-in layer that the pattern is, if any, and ``""``
@@ -166,7 +169,10 @@ class SetsPicture(TensorPicture):
                 card.cell(*where, CELL * 0.7, 0.16, theme.tints[tint])
             one = "mean" if self.center else "root mean square"
             what = "the other set" if others == 1 else f"the other {others} sets, each"
-            y = row(y, f"{what} with a {one} of its own")
+            what = f"{what} with a {one} of its own"
+            if others > len(theme.tints):
+                what += "; colours repeat" + ", numbers do not" * bool(self.numbered)
+            y = row(y, what)
         y = self._parameters(left, y, row)
         if self.omissions:
             words = f"Drawn: {self.omissions}; dots stand for the rest."

@@ -113,22 +113,13 @@ const startGroups = (size) =>
 
 /** The Python call that makes a picker in this state. */
 export function pythonLine(state) {
-  const python = (value) => {
-    if (value === null) return "None";
-    if (typeof value === "boolean") return value ? "True" : "False";
-    if (typeof value === "string") return `'${value}'`;
-    if (Array.isArray(value)) return formatShape(value);
-    const text =
-      Math.abs(value) < 1e-4 && value ? value.toExponential() : String(value);
-    return /[.e]/.test(text) ? text.replace(/e([+-])(\d)$/, "e$10$2") : `${text}.0`;
-  };
-  const parts = [python(state.pattern), python(state.shape)];
+  const parts = [pythonValue(state.pattern), pythonValue(state.shape, false)];
   if (parse(state.pattern).groups) parts.push(`groups=${state.groups}`);
   for (const [name, value] of Object.entries(DEFAULTS)) {
     if (JSON.stringify(state[name]) !== JSON.stringify(value))
-      parts.push(`${name}=${python(state[name])}`);
+      parts.push(`${name}=${pythonValue(state[name], name !== "cell")}`);
   }
-  return `AxisPicker(${parts.join(", ")})`;
+  return pythonCall("AxisPicker", parts);
 }
 
 // ------------------------------------------------------------------------ the facts

@@ -186,7 +186,7 @@ function legendOf({ state, facts: { pattern } }, shared) {
   );
   const runs = `${axes.at(-1)} to the right`;
   return [
-    `Equal number: same ${shared}. The outlined cells share the picked one's.`,
+    `Equal number: same ${shared}; colours repeat. The outlined cells share the picked one's.`,
     axes.length > 1
       ? `In a block ${axes.at(-2)} runs down and ${runs}.`
       : `${axes[0]} runs to the right.`,

@@ -213,6 +213,24 @@ export function formatNumber(value) {
   return text.replace("-", "\u2212");
 }
 
+/** A value as Python writes it; a number as a float, with its .0, if `isFloat`. */
+export function pythonValue(value, isFloat = true) {
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value === "string") return quote(value);
+  if (Array.isArray(value)) {
+    return formatShape(value.map((part) => pythonValue(part, isFloat)));
+  }
+  if (!isFloat) return String(value);
+  const size = Math.abs(value);
+  const text =
+    size && (size < 1e-4 || size >= 1e16) ? value.toExponential() : String(value);
+  return /[.e]/.test(text) ? text.replace(/e([+-])(\d)$/, "e$10$2") : `${text}.0`;
+}
+
+/** A Python call; `parts` are its arguments as text. */
+export const pythonCall = (name, parts) => `${name}(${parts.join(", ")})`;
+
 /** A shape as Python writes it: (4, 8), (4,), (). */
 export function formatShape(shape) {
   return shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;

@@ -10,13 +10,36 @@ import traitlets
 
 from normlab import axes
 from normlab.axes.notation import POSITIONS
+from normlab.diagrams.style import THEMES
 
 _HERE = Path(__file__).parent
+# A set's colour is one of four, a sum over the kept axes from the last one on: with
+# these steps, neighbours along any of them differ.
+COLOUR_STEPS = (1, 2, 3, 1, 2)
 # What notation.js knows from Python.
 _NOTATION = {
     "LAYERS": [asdict(row) for row in axes.LAYERS],
     "POSITIONS": sorted(POSITIONS),
 }
+
+
+def _colours():
+    """The sheet with the colours of sets: those of the diagrams, tested there."""
+    rules = []
+    for name, theme in THEMES.items():
+        where = ".normlab" if name == "light" else f'.normlab[data-theme="{name}"]'
+        colours = {
+            "picked": theme.picked,
+            "on-picked": theme.on_picked,
+            "cell-line": theme.line,
+            **{f"set-{i}": tint for i, tint in enumerate(theme.tints)},
+        }
+        lines = "".join(f"  --nl-{k}: {v};\n" for k, v in colours.items())
+        rules.append(f"{where} {{\n{lines}}}")
+    for i in range(len(THEMES["light"].tints)):
+        rules.append(f".normlab .nl-set-{i} {{\n  fill: var(--nl-set-{i});\n}}")
+        rules.append(f".normlab .nl-on-{i} {{\n  stroke: var(--nl-set-{i});\n}}")
+    return "\n".join(rules)
 
 
 def _read(name):
@@ -66,7 +89,7 @@ class Widget(anywidget.AnyWidget):
         # One module for each widget: what is loaded from text cannot import its
         # neighbours, neither in a notebook nor on a page opened as a file.
         if "stem" in vars(cls):
-            constants = {**_NOTATION, **cls.constants}
+            constants = {**_NOTATION, "COLOUR_STEPS": COLOUR_STEPS, **cls.constants}
             lines = [
                 f"export const {k} = {json.dumps(v)};" for k, v in constants.items()
             ]
@@ -74,7 +97,7 @@ class Widget(anywidget.AnyWidget):
             sources = map(_read, (*shared, *cls.parts, f"{cls.stem}.js"))
             cls._esm = "\n".join([*lines, *sources])
             sheets = ("base.css", *cls.styles, f"{cls.stem}.css")
-            cls._css = "\n".join(map(_read, sheets))
+            cls._css = "\n".join([_colours(), *map(_read, sheets)])
             Widget.by_stem[cls.stem] = cls
         super().__init_subclass__(**kwargs)
 

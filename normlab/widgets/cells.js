@@ -6,6 +6,7 @@ const SKIPS = [6, 16, 30]; // the same, where an abridged axis leaves indices ou
 const HEAD = 15; // height of a row of indices above the blocks
 const SIDE = 32; // width of a column of indices left of them
 const LARGEST = 26; // side of a cell, at most
+const TINTS = 4; // colours of the sets that are not picked; COLOUR_STEPS: base.py
 
 // ---------------------------------------------------------------------- arrangement
 
@@ -105,12 +106,10 @@ function track(shown, axes, size) {
   return { positions, heads, skips, extent };
 }
 
-/** One of eight colours for each set; neighbours along any kept axis differ. */
+/** One of four colours for each set; neighbours along any kept axis differ. */
 export function colourOf(keptIndex) {
-  const steps = [1, 3, 2, 5, 7];
-  return (
-    keptIndex.reduce((sum, at, i) => sum + at * steps[keptIndex.length - 1 - i], 0) % 8
-  );
+  const steps = COLOUR_STEPS.slice(0, keptIndex.length).reverse();
+  return keptIndex.reduce((sum, at, i) => sum + at * steps[i], 0) % TINTS;
 }
 
 // ------------------------------------------------------------------------- the view
@@ -132,15 +131,19 @@ export function openCells({ onPoint, onPick }) {
   const mark = svgElement("rect", { rx: 2 });
   const layers = {
     heads: layer("heads"),
+    ground: layer("ground"),
     cells: layer("cells"),
     numbers: layer("numbers"),
   };
-  // One path for each colour, bright or faint, whatever the number of cells: recolouring
-  // sixteen shapes is much faster than recolouring two thousand.
-  const paths = Array.from({ length: 16 }, (_, i) =>
-    svgElement("path", { class: `nl-set-${i % 8}${i < 8 ? "" : " nl-other"}` }),
+  // One path for each colour, whatever the number of cells: recolouring five shapes is
+  // much faster than recolouring two thousand. The last is that of the picked set.
+  const paths = Array.from({ length: TINTS }, (_, i) =>
+    svgElement("path", { class: `nl-set-${i} nl-other` }),
   );
+  paths.push(svgElement("path", { class: "nl-set-picked" }));
   layers.cells.append(...paths);
+  const ground = svgElement("path");
+  layers.ground.append(ground);
   const svg = svgElement("svg", { "aria-hidden": "true" }, ...Object.values(layers));
   svg.append(layer("outline", outline), layer("mark", mark));
   const place = element(
@@ -167,7 +170,10 @@ export function openCells({ onPoint, onPick }) {
     const { size, cells } = plan;
     svg.setAttribute("width", plan.width);
     svg.setAttribute("height", plan.height);
-    squares = cells.map(({ x, y }) => `M${x} ${y}h${size}v${size}h-${size}z`);
+    const square = (x, y, side) => `M${x} ${y}h${side}v${side}h-${side}z`;
+    squares = cells.map(({ x, y }) => square(x, y, size));
+    const borders = cells.map(({ x, y }) => square(x - 1, y - 1, size + 2));
+    ground.setAttribute("d", borders.join(""));
     layers.numbers.replaceChildren();
     layers.heads.replaceChildren(...headings(axes));
     atPlace = new Map(cells.map(({ row, column }, i) => [`${row},${column}`, i]));
@@ -216,13 +222,15 @@ export function openCells({ onPoint, onPick }) {
     }
     const sets = plan.cells.map(({ cell }) => next.setOf(cell));
     const drawn = paths.map(() => "");
-    sets.forEach((set, i) => {
-      const colour = next.colourOf(plan.cells[i].cell);
-      drawn[set === next.set ? colour : colour + 8] += squares[i];
+    const colours = sets.map((set, i) =>
+      set === next.set ? "picked" : next.colourOf(plan.cells[i].cell),
+    );
+    colours.forEach((colour, i) => {
+      drawn[colour === "picked" ? TINTS : colour] += squares[i];
     });
     paths.forEach((path, i) => path.setAttribute("d", drawn[i]));
     outline.setAttribute("d", border(sets, next.set));
-    writeNumbers(sets, next.set);
+    writeNumbers(sets, colours);
     const marked = plan.cells[atCell.get(next.cell.join())];
     mark.toggleAttribute("hidden", !marked);
     if (marked) {
@@ -255,7 +263,7 @@ export function openCells({ onPoint, onPick }) {
   }
 
   // The number of its set, once in every block where there is room: colours repeat.
-  function writeNumbers(sets, picked) {
+  function writeNumbers(sets, colours) {
     const { size, cells, inner } = plan;
     const written = new Set();
     const texts = [];
@@ -278,8 +286,7 @@ export function openCells({ onPoint, onPick }) {
       );
       const words = String(sets[i]);
       if (height < 10 || width < 7 * words.length) return;
-      const kind = sets[i] === picked ? "nl-picked" : "";
-      texts.push([x + width / 2, y + height / 2 + 4, words, kind]);
+      texts.push([x + width / 2, y + height / 2 + 4, words, `nl-on-${colours[i]}`]);
     });
     const nodes = layers.numbers.childNodes;
     while (nodes.length < texts.length)

@@ -61,26 +61,20 @@ export function shapeProblem(shape, names, limits) {
   return `shape: ${axes[at]} may be from ${limits[at][0]} to ${limits[at][1]}, which ${shape[at]} is not.`;
 }
 
-/** A value as Python writes it; whole numbers get their .0 where the trait is a float. */
-export function python(name, value) {
-  if (value === null) return "None";
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (typeof value === "string") return quote(value);
-  if (Array.isArray(value)) {
-    // a part of what was fed to RunningStats begins with a whole number: how many
-    const counts = (part, i) => name === "fed" && i === 0 && !Array.isArray(part);
-    return formatShape(value.map((part, i) => python(counts(part, i) ? "count" : name, part)));
+/** The value of a trait as Python writes it. */
+function python(name, value) {
+  if (name === "fed") {
+    // Each part of what was fed begins with a whole number: how many batches.
+    const parts = value.map(([count, ...rest]) => formatShape([String(count), ...rest.map((part) => pythonValue(part))]));
+    return formatShape(parts);
   }
-  if (!FLOATS.includes(name)) return String(value);
-  const size = Math.abs(value);
-  const text = size && (size < 1e-4 || size >= 1e16) ? value.toExponential() : String(value);
-  return /[.e]/.test(text) ? text.replace(/e([+-])(\d)$/, "e$10$2") : `${text}.0`;
+  return pythonValue(value, FLOATS.includes(name));
 }
 
 /** The Python call that makes an explorer in this state. */
 export function pythonLine(name, state) {
   const changed = NAMES.filter((trait) => !same(state[trait], START[trait]));
-  return `${name}(${changed.map((trait) => `${trait}=${python(trait, state[trait])}`).join(", ")})`;
+  return pythonCall(name, changed.map((trait) => `${trait}=${python(trait, state[trait])}`));
 }
 
 // ---------------------------------------------------------------------------- frame

@@ -4,15 +4,17 @@ import html
 import math
 from itertools import product
 
-# The light colours of base.css, which are readable on dark pages too.
-_COLOURS = ("#6fa8dc #f2a65a #7cc48d #e58bb1 #d9cb5a #a99be0 #6fcbd1 #c4a58a").split()
+from normlab.diagrams.style import THEMES
+from normlab.widgets.base import COLOUR_STEPS
+
+_THEME = THEMES["light"]  # bordered cells: they show on dark pages, too
 _MOST_CELLS = 1000
 _CELL = 10
 _GAPS = (1, 7, 18)
 
 
 def still(sets, label):
-    """An SVG in which the cells of `sets` have the colour of their set.
+    """An SVG of the cells of `sets` in the colour of their set, the first one picked.
 
     Of a large tensor the first cells along each axis are drawn, and a line says so;
     `label` is what a screen reader says.
@@ -21,7 +23,7 @@ def still(sets, label):
     while math.prod(counts) > _MOST_CELLS:
         counts[counts.index(max(counts))] -= 1
     strides = _strides(counts)
-    paths = dict.fromkeys(_COLOURS, "")
+    paths = dict.fromkeys((_THEME.picked, *_THEME.tints), "")
     for cell, colour in _coloured_cells(sets, counts):
         x, y = (
             sum(at * step for at, step in zip(cell, steps, strict=True))
@@ -38,7 +40,8 @@ def still(sets, label):
         if some < size
     ]
     note = f"<p>Drawn: the first {', '.join(left_out)}.</p>" if left_out else ""
-    drawn = "".join(f'<path fill="{c}" d="{d}"/>' for c, d in paths.items() if d)
+    look = f'stroke="{_THEME.line}" stroke-width=".6"'
+    drawn = "".join(f'<path fill="{c}" {look} d="{d}"/>' for c, d in paths.items() if d)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" '
         f'height="{height}" viewBox="0 0 {width} {height}" style="max-width: 100%; '
@@ -73,6 +76,6 @@ def _coloured_cells(sets, counts):
             kept += [
                 i for i, (reduced, _) in zip(within, parts, strict=True) if not reduced
             ]
-        steps = (1, 3, 2, 5, 7)
-        colour = sum(i * step for i, step in zip(reversed(kept), steps, strict=False))
-        yield cell, _COLOURS[colour % len(_COLOURS)]
+        steps = zip(reversed(kept), COLOUR_STEPS, strict=False)
+        tint = sum(i * step for i, step in steps) % len(_THEME.tints)
+        yield cell, _THEME.tints[tint] if any(kept) else _THEME.picked

@@ -160,7 +160,8 @@ def test_what_python_says_moves_nothing_and_can_be_put_away(
         assert words in notice.inner_text()
         assert moved(before, boxes(page)) == {}
     box = notice.bounding_box()
-    assert 0 <= box["y"] and box["y"] + box["height"] <= 1000  # in view
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= 1000  # in view
     page.get_by_role("button", name="Hide this message").click()
     assert notice.is_hidden()
     assert moved(before, boxes(page)) == {}
