@@ -6,6 +6,7 @@ PYTHON ?=
 BIN    := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 RUN    := $(BIN)/python -m
 STAMP  := $(VENV)/.normlab
+GRADER := $(VENV)/.nbgrader
 
 # Chapter 00, or 06 as long as that is not written.
 FIRST  := $(firstword $(wildcard notebooks/00*.ipynb notebooks/06*.ipynb))
@@ -13,15 +14,15 @@ FIRST  := $(firstword $(wildcard notebooks/00*.ipynb notebooks/06*.ipynb))
 ROOT   := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test unit lint notebooks book serve bench browser lock clean
+.PHONY: help lab test unit lint notebooks book serve bench assignment browser lock clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s%s\n", $$1, $$2}' Makefile
 
 lab: $(STAMP) ## open the course in JupyterLab (JUPYTER_ARGS=... passes options on)
 	$(RUN) jupyter lab $(ROOT) --LabApp.default_url=/lab/tree/$(FIRST) $(JUPYTER_ARGS)
 
-test: $(STAMP) lint browser ## prove everything: style, units, notebooks, browser
+test: $(STAMP) $(GRADER) lint browser ## prove everything: style, units, notebooks, browser
 	$(RUN) pytest tests normlab notebooks -m "not browser" \
 	    --nbval --nbval-current-env --nbval-cell-timeout=120 \
 	    -n 2 --dist loadfile --cov=normlab --cov-report=term-missing:skip-covered \
@@ -47,19 +48,30 @@ serve: book ## show that website at http://localhost:8000
 bench: $(STAMP) browser ## measure our norms against PyTorch, diagrams, widgets, pages
 	$(RUN) bench
 
+# make assignment CHAPTERS="06 08" OUT=course SEED=20301; FIXED=1 counts all exercises.
+OUT ?= course
+assignment: $(GRADER) ## build a graded course for nbgrader in OUT=course (CHAPTERS="06 08")
+	$(BIN)/python tools/assignment.py --out "$(OUT)" --seed "$(SEED)" \
+	    $(if $(FIXED),--fixed) --chapters $(CHAPTERS)
+
 browser: $(STAMP) ## find a browser for the browser tests, or install one
 	$(BIN)/python tools/browser.py
 
 # torch names its CUDA libraries and triton as exact versions in its own metadata.
 # Only its CUDA builds need them, so they stay out of the lock: where such a build is
 # installed, pip takes them from there.
-lock: $(STAMP) ## renew requirements.lock from pyproject.toml
+lock: $(STAMP) ## renew requirements.lock and grading.lock from pyproject.toml
 	$(RUN) pip install --quiet uv
 	echo 'torch==2.13.0' > $(VENV)/torch.txt
 	$(RUN) uv pip compile pyproject.toml --extra dev --universal --upgrade \
 	    --python-version 3.11 --no-header --no-annotate --no-emit-find-links \
 	    --constraints $(VENV)/torch.txt --output-file $(VENV)/all.txt --quiet
 	grep -vE '^(nvidia-|cuda-|triton)' $(VENV)/all.txt > requirements.lock
+	$(RUN) uv pip compile pyproject.toml --extra grading --universal \
+	    --python-version 3.11 --no-header --no-annotate --no-emit-find-links \
+	    --constraints requirements.lock --output-file $(VENV)/grading.txt --quiet
+	grep -vxFf requirements.lock $(VENV)/grading.txt | \
+	    grep -vE '^(nvidia-|cuda-|triton)' > grading.lock
 
 clean: ## remove the environment and everything that was made
 	rm -rf $(VENV) build dist *.egg-info book/_build .pytest_cache .ruff_cache \
@@ -68,4 +80,16 @@ clean: ## remove the environment and everything that was made
 
 $(STAMP): requirements.lock pyproject.toml tools/environment.sh
 	@sh tools/environment.sh "$(VENV)" "$(BIN)" "$(PYTHON)"
+	@touch $@
+
+# What grading needs beside the environment. Its buttons stay out of JupyterLab until an
+# instructor asks for them.
+$(GRADER): grading.lock $(STAMP)
+	@echo "normlab: adding nbgrader to the environment"
+	$(RUN) pip install --quiet --no-compile --no-deps -r grading.lock
+	$(RUN) pip check
+	@$(RUN) jupyter labextension disable --level=sys_prefix "@jupyter/nbgrader"
+	@for part in formgrader validate_assignment assignment_list course_list; do \
+	    $(RUN) jupyter server extension disable --sys-prefix \
+	        nbgrader.server_extensions.$$part >/dev/null 2>&1; done
 	@touch $@

@@ -29,13 +29,14 @@ def project():
     return tomllib.loads(read("pyproject.toml"))["project"]
 
 
-def lock():
-    return [Requirement(line) for line in read("requirements.lock").splitlines()]
+def lock(name="requirements.lock"):
+    return [Requirement(line) for line in read(name).splitlines()]
 
 
-def wanted():
-    """What the project and its extras ask for, by name: the ranges."""
-    extras = project()["optional-dependencies"].values()
+def wanted(*names):
+    """What project and extras ask for, all but grading or these: the ranges by name."""
+    optional = project()["optional-dependencies"]
+    extras = [optional[name] for name in names or optional.keys() - {"grading"}]
     lines = [*project()["dependencies"], *(line for extra in extras for line in extra)]
     requirements = [Requirement(line) for line in lines]
     return {canonicalize_name(r.name): r for r in requirements if r.name != "normlab"}
@@ -84,6 +85,22 @@ def test_what_is_installed_is_what_is_locked():
         if not requirement.marker or requirement.marker.evaluate():
             version = metadata.version(requirement.name).partition("+")[0]
             assert requirement.specifier.contains(version), requirement.name
+
+
+def test_grading_adds_to_the_lock_and_repeats_nothing_of_it():
+    base = {canonicalize_name(r.name): r for r in lock()}
+    added = {canonicalize_name(r.name): r for r in lock("grading.lock")}
+    assert "nbgrader" in added
+    assert not added.keys() & base.keys()
+    assert not {"nbgrader"} & base.keys()
+    pins = {name: str(r.specifier)[2:] for name, r in (base | added).items()}
+    for name, requirement in wanted("grading").items():
+        assert requirement.specifier.contains(pins[name]), name
+    for requirement in added.values():
+        assert re.fullmatch(r"==[0-9][0-9a-z.]*", str(requirement.specifier))
+    assert "pip install --quiet --no-compile --no-deps -r grading.lock" in read(
+        "Makefile"
+    )
 
 
 def test_conda_takes_python_and_pip_and_leaves_the_rest_to_the_lock():
