@@ -29,13 +29,13 @@ The kinds differ in how they judge:
 - `Pattern`: by what the pattern means, whatever its axes are called.
 - `Value`: a number, shape, text, True or False, list or tensor of numbers, or a dict,
   tuple or set of those; ``answer=`` decides. Whole numbers exactly, others up to
-  ``tolerance=``.
+  ``tolerance=``, or rounded or cut off to as many ``decimals=`` as are asked for.
 - `Choice`: ``options={"a": ..., "b": ...}``, ``answer="b"`` or ``{"a", "c"}``,
   ``mistakes={"a": "why not"}``.
 - `Code`: a function (``norm="group_norm"``) or an `nn.Module` class
   (``norm="GroupNorm"``), asked the questions of `normlab.exercises.probes`; the
   mistake's name comes by itself. ``arguments=`` says what it takes, ``skip=`` what it
-  is not asked.
+  is not asked; with ``by_hand=True`` it may not call a norm of PyTorch.
 - `Free`: ``judge=`` is a function of the answer that returns None when it is right, or
   the sentence to show. What it asks with is drawn by `normlab.exercises.seeded`, so
   that another seed asks with other numbers; ``fixed=True`` where one value is asked

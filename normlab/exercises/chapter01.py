@@ -120,7 +120,7 @@ by_hand = Value(
         "their mean and standard deviation, and could you have known?)"
     ),
     answer=_scaled(math.sqrt(5)),
-    tolerance=0.002,
+    decimals=2,
     mistakes=[
         (
             _scaled(math.sqrt(20 / 3)),
@@ -211,12 +211,11 @@ def _sample_statistics_unbiased(x, weight, bias, eps):
 layer_norm = Code(
     "1.5",
     norm="layer_norm",
+    by_hand=True,
     name="layer_norm",
     arguments=("weight", "bias", "eps"),
     shape=(4, 3, 2, 5),
     trailing=3,
-    # It asks with an input of two axes, on which the four of this exercise do not fit.
-    skip=("half precision", "sets of one value"),
     question=(
         "Write `layer_norm(x, weight, bias, eps)`: LayerNorm of images of shape (N, C, "
         "H, W) over (C, H, W), by the four steps and without a norm of PyTorch. "

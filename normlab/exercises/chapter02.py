@@ -77,7 +77,7 @@ two_answers = Value(
         "how many in LayerNorm?"
     ),
     answer=_two_answers(),
-    tolerance=2e-3,
+    decimals=3,
     mistakes=[
         (
             {**_two_answers(), "changed by LayerNorm": 2},
@@ -325,6 +325,7 @@ def _flows(stored_correction=1, mode_by_grad=False):
 two_flows = Code(
     "2.6",
     norm="batch_norm",
+    by_hand=True,
     name="two_flows",
     shape=(4, 6, 5),
     question=(

@@ -61,7 +61,7 @@ after_one_batch = Value(
         "and what do `running_mean` and `running_var` hold afterwards? Three decimals."
     ),
     answer=_after_one_batch(),
-    tolerance=2e-3,
+    decimals=3,
     mistakes=[
         (
             _after_one_batch(divisor=4),
@@ -104,7 +104,7 @@ momentum_for_four = Value(
         "four decimals."
     ),
     answer=1 - 0.9**0.25,
-    tolerance=2e-4,
+    decimals=4,
     mistakes=[
         (
             0.025,
@@ -205,6 +205,7 @@ class _BiasedStored(_Batch):
 batch_norm = Code(
     "3.5",
     norm="BatchNorm",
+    by_hand=True,
     name="BatchNorm",
     question=(
         "From an empty cell: write the class `BatchNorm(num_features, eps=1e-5, "

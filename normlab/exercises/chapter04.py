@@ -64,7 +64,7 @@ tokens_by_hand = Value(
         "-2, -2, -4, -8? Three lists of four numbers, to three decimals."
     ),
     answer=_tokens(),
-    tolerance=2e-3,
+    decimals=3,
     mistakes=[
         (
             _tokens(correction=1),
@@ -94,7 +94,7 @@ loudest_feature = Value(
         "One number, to two decimals. It is the largest that any output can be."
     ),
     answer=63**0.5,
-    tolerance=5e-4,
+    decimals=2,
     mistakes=[
         (
             8.0,
@@ -166,6 +166,7 @@ def _layer_norm_with(correction=0, eps_outside=False, last_only=False):
 layer_norm = Code(
     "4.5",
     norm="layer_norm",
+    by_hand=True,
     name="my_layer_norm",
     question=(
         "From an empty cell: write `my_layer_norm(x, normalized_shape, weight, bias, "

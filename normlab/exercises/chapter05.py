@@ -129,6 +129,7 @@ def _unbiased(x, weight, bias, eps=1e-5):
 from_empty_cell = Code(
     "5.4",
     norm="instance_norm",
+    by_hand=True,
     name="my_instance_norm",
     question=(
         "From an empty cell: write `my_instance_norm(x, weight, bias, eps)` for "
@@ -180,6 +181,7 @@ class _BiasedStored(nn.Module):
 tracking_module = Code(
     "5.5",
     norm="InstanceNorm",
+    by_hand=True,
     name="MyTrackingNorm",
     arguments=("running_mean", "running_var", "weight", "bias", "momentum", "eps"),
     question=(
@@ -187,7 +189,8 @@ tracking_module = Code(
         "`affine=True` and `track_running_stats=True`: a class "
         "`MyTrackingNorm(num_features, eps=1e-5, momentum=0.1)`. In training it "
         "normalizes every map with its own statistics and moves the buffers "
-        "`running_mean` and `running_var`; in eval it normalizes with the buffers."
+        "`running_mean` and `running_var`; in eval it normalizes with the buffers. Use "
+        "no norm of PyTorch."
     ),
     hints=[
         "Two parameters (`nn.Parameter`), two buffers (`register_buffer`), and an `if "

@@ -133,6 +133,7 @@ def _groups_of_everything(x, num_groups, weight=None, bias=None, eps=1e-5):
 group_norm = Code(
     "6.4",
     norm="group_norm",
+    by_hand=True,
     name="my_group_norm",
     question=(
         "From an empty cell: write `my_group_norm(x, num_groups, weight, bias, eps)` "

@@ -53,7 +53,7 @@ three_and_four = Value(
         "decimals."
     ),
     answer=[0.848528, 1.131371],
-    tolerance=0.002,
+    decimals=3,
     solution="answer = [0.849, 1.131]",
     mistakes=[
         (
@@ -152,13 +152,15 @@ class _Narrow(_Centered):
 module = Code(
     "7.5",
     norm="RMSNorm",
+    by_hand=True,
     name="MyRMSNorm",
     skip=(),
     question=(
         "From an empty cell: write the class `MyRMSNorm(normalized_shape, eps=1e-5)`. "
         "`normalized_shape` is a number or a tuple and names the trailing axes, all of "
         "which are averaged over. The layer has a weight and no bias. A float16 input "
-        "of size 300 must survive, and the output has the input's dtype."
+        "of size 300 must survive, and the output has the input's dtype. Use no norm "
+        "of PyTorch."
     ),
     hints=[
         "Turn a number into a tuple first; its length says how many trailing axes "

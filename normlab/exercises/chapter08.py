@@ -167,7 +167,7 @@ def _judge_general(answer):
     }
     for norm, function in asked.items():
         arguments = tuple(inspect.signature(function).parameters)[1:]
-        task = probes.Task.of(norm, arguments=arguments)
+        task = probes.Task.of(norm, arguments=arguments, by_hand=True)
         found = diagnosis.examine(function, task, asked_seed())
         if found is not None:
             *_, message, _ = found
@@ -202,7 +202,7 @@ norm_by_kept_axes = Free(
         "eps=1e-5)`. `kept` is a tuple of dimensions that are not reduced. With "
         "`num_groups`, dimension 1 is split in groups, and of it the group is kept. "
         "Without `center` it divides by the root mean square. It will be used as all "
-        "five norms."
+        "five norms. Use no norm of PyTorch."
     ),
     hints=[
         "All dimensions that are not in `kept` are reduced, and that is a tuple for "

@@ -212,7 +212,7 @@ counted_twice = Value(
         "net? Give at least four digits after the point."
     ),
     answer=1 - 0.9**0.5,
-    tolerance=2e-4,
+    decimals=4,
     mistakes=[
         (
             0.05,
@@ -485,6 +485,7 @@ weather_station = Value(
 same_token = Code(
     "9.16",
     norm="rms_norm",
+    by_hand=True,
     name="rms_norm",
     skip=("two trailing axes",),
     question=(

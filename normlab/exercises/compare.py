@@ -1,4 +1,11 @@
-"""What differs between the expected value and the answer, said in words."""
+"""What differs between the expected value and the answer, said in words.
+
+Whole numbers are exact, but for the noise of a computation in floating point (at most
+a thousandth). Other numbers may be off by `tolerance` where the expected one is at most
+1, and by that share of it where it is larger; with `decimals`, by less than one unit of
+the last place, so both rounded and cut off numbers are right. All this holds for one
+number as for those in lists and tensors.
+"""
 
 import reprlib
 import types
@@ -56,8 +63,23 @@ def kind(value):
     return f"an object of the class `{type(value).__name__}`"
 
 
-def difference(expected, got, tolerance=1e-3, what="Your answer"):
+def allowed(expected, tolerance, decimals=None):
+    """How far an answer may be from each expected number: see the module."""
+    size = np.maximum(1, np.abs(np.asarray(expected, dtype=np.float64)))
+    if isinstance(expected, int) or np.asarray(expected).dtype.kind in "iu":
+        return np.minimum(1e-3, 1e-6 * size)
+    if decimals is not None:
+        return 0.9999 * 10.0**-decimals + 1e-9 * size
+    return tolerance * size
+
+
+def difference(expected, got, tolerance=1e-3, what="Your answer", decimals=None):
     """None if alike, or what differs: a sentence and facts for a `Result`."""
+    tolerance = (tolerance, decimals)
+    return _difference(expected, got, tolerance, what)
+
+
+def _difference(expected, got, tolerance, what):
     if isinstance(expected, bool):
         return _one(expected, got, what, bool | np.bool_, "is True or False")
     if isinstance(expected, str):
@@ -80,11 +102,11 @@ def _wrong_kind(what, got, wanted):
 def _one(expected, got, what, of, words):
     if not isinstance(got, of):
         return f"{what} {words}; it should not be {kind(got)}.", ()
-    alike = got == expected
     if isinstance(expected, str):
-        alike = " ".join(got.casefold().split()) == " ".join(
-            expected.casefold().split()
-        )
+        got = str.__str__(got)  # whatever its own class makes of ==
+        alike = got.casefold().split() == expected.casefold().split()
+    else:
+        alike = bool(got) == expected
     return None if alike else (f"{what} is not {show(got)}.", ())
 
 
@@ -100,16 +122,20 @@ def _number(expected, got, tolerance, what):
             more = " Leave the quotes out."
         sentence, facts = _wrong_kind(what, got, "a number")
         return sentence + more, facts
+    got = _plain(got)
     if np.isnan(got) or np.isinf(got):
         return f"{what} is {float(got)}: there was a division by 0, or an overflow.", ()
-    # A whole number is exact; any other may be rounded.
-    allowed = 0 if isinstance(expected, int) else tolerance * max(1, abs(expected))
-    if abs(got - expected) <= allowed:
+    if abs(got - expected) <= allowed(expected, *tolerance):
         return None
     word = "large" if got > expected else "small"
     if got == -expected:
         word = "negative" if got < 0 else "positive"
     return f"{what} is {show(got)}: too {word}.", ()
+
+
+def _plain(number):
+    """A number without the arithmetic of a class of its own."""
+    return int.__int__(number) if isinstance(number, int) else float(number)
 
 
 def _tuple(expected, got, tolerance, what):
@@ -120,7 +146,7 @@ def _tuple(expected, got, tolerance, what):
     if len(got) != len(expected):
         return f"{what} has {len(got)} entries; {len(expected)} are asked for.", ()
     for i, (one, other) in enumerate(zip(expected, got, strict=True)):
-        found = difference(one, other, tolerance, f"{what}, entry {i},")
+        found = _difference(one, other, tolerance, f"{what}, entry {i},")
         if found:
             return found
     return None
@@ -133,7 +159,7 @@ def _dict(expected, got, tolerance, what):
     for key in expected:
         if key not in got:
             return f"{what} has no entry {key!r}.", ()
-        found = difference(expected[key], got[key], tolerance, f"The entry {key!r}")
+        found = _difference(expected[key], got[key], tolerance, f"The entry {key!r}")
         if found:
             return found
     extra = [key for key in got if key not in expected]
@@ -151,14 +177,25 @@ def _set(expected, got, what):
     return None
 
 
+def _listed(values):
+    """Tensors as lists of numbers, also where they stand in a list."""
+    if isinstance(values, torch.Tensor):
+        return values.detach().cpu().tolist()
+    if isinstance(values, list | tuple):
+        return [_listed(one) for one in values]
+    return values
+
+
 def _values(expected, got, tolerance, what):
+    off_by = allowed(expected, *tolerance)
     expected = np.asarray(expected, dtype=np.float64)
     if not isinstance(got, torch.Tensor | np.ndarray | list | tuple):
         return _wrong_kind(what, got, "a list, an array or a tensor of numbers")
     try:
-        if isinstance(got, torch.Tensor):
-            got = got.detach().cpu().double().numpy()
-        got = np.asarray(got, dtype=np.float64)
+        got = np.asarray(_listed(got))
+        if got.dtype.kind not in "biuf":  # texts, and complex numbers, would convert
+            raise TypeError
+        got = got.astype(np.float64)
     except (TypeError, ValueError):
         return f"{what} should hold numbers alone, in rows of equal length.", ()
     if got.shape != expected.shape:
@@ -166,7 +203,7 @@ def _values(expected, got, tolerance, what):
             f"{what} has the shape {got.shape}; {expected.shape} is asked for.",
             (),
         )
-    off = ~np.isclose(got, expected, rtol=tolerance, atol=tolerance)
+    off = ~(np.abs(got - expected) <= off_by)  # so that NaN is off
     if not off.any():
         return None
     first = tuple(int(i) for i in np.argwhere(off)[0])

@@ -45,7 +45,8 @@ class Task:
     `arguments` names, as PyTorch does, what a function takes after the input, in this
     order, or what a class has beside its sizes. `shape` is the shape of the inputs, the
     last `trailing` axes of which layer_norm and rms_norm normalize. `eps` is what the
-    code uses when it is not told. `skip` names probes that are not asked.
+    code uses when it is not told. `skip` names probes that are not asked. `by_hand`
+    is whether the code may not call a norm of PyTorch.
     """
 
     norm: str
@@ -56,6 +57,7 @@ class Task:
     num_groups: int = 2
     eps: float = 1e-5
     skip: tuple[str, ...] = ("half precision",)
+    by_hand: bool = False
 
     @classmethod
     def of(cls, norm, **choices):
