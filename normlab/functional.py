@@ -32,7 +32,7 @@ def statistics(x, dims, center=True):
 def scale_and_shift(centered, var, eps, weight=None, bias=None):
     """Normalize, then affine: weight * (x - mean) / sqrt(var + eps) + bias."""
     scale = torch.rsqrt(var + eps)
-    if weight is not None and weight.shape[-1] > scale.shape[-1]:
+    if weight is not None and _as_large_as(centered, weight, scale):
         # a weight for every value: their product would be as large as x
         centered, scale = centered * scale, weight
     elif weight is not None:
@@ -40,6 +40,10 @@ def scale_and_shift(centered, var, eps, weight=None, bias=None):
         scale = scale * weight
     y = centered * scale
     return y if bias is None else y + bias
+
+
+def _as_large_as(x, *factors):
+    return torch.broadcast_shapes(*(t.shape for t in factors)) == x.shape
 
 
 def normalize(x, dims, eps, weight=None, bias=None):
