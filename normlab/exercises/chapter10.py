@@ -626,11 +626,11 @@ def through_statistics(x, n, mean, grad_means, grad_vars):
 
 
 SCRIPT = """\
- 1  dist.init_process_group("gloo", timeout=datetime.timedelta(minutes=10))
+ 1  dist.init_process_group("gloo", timeout=timedelta(minutes=10))
  2  net = normlab.SyncBatchNorm.convert_sync_batchnorm(make_net())
  3  ddp = DistributedDataParallel(net)
  4  optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
- 5  for x, y in my_share(train_set):  # on each process equally many batches
+ 5  for x, y in my_share(train_set):  # as many on each process
  6      loss = criterion(ddp(x), y)
  7      optimizer.zero_grad()
  8      loss.backward()
