@@ -3,6 +3,8 @@
 import html
 import json
 import re
+import sys
+import types
 from xml.etree import ElementTree
 
 import ipywidgets
@@ -312,3 +314,16 @@ def test_scripts_are_one_module_without_imports_or_addresses():
     addresses = set(re.findall(r"https?://[^\s\"'`]+", source + str(AxisPicker._css)))
     assert addresses == {"http://www.w3.org/2000/svg"}
     assert "innerHTML" not in source
+
+
+def test_in_colab_the_output_asks_for_its_manager_of_third_party_widgets(monkeypatch):
+    """anywidget says where Colab's manager is; our own output must pass that on."""
+    url = "https://colab.example/manager.min.js"
+    module = types.ModuleType("google.colab.output")
+    module._widgets = types.SimpleNamespace(_installed_url=url)
+    module.enable_custom_widget_manager = lambda: None
+    monkeypatch.setitem(sys.modules, "google.colab.output", module)
+    data, metadata = AxisPicker()._repr_mimebundle_()
+    kind = "application/vnd.jupyter.widget-view+json"
+    assert set(data) == {kind, "text/html", "text/plain"}
+    assert metadata == {kind: {"colab": {"custom_widget_manager": {"url": url}}}}

@@ -92,8 +92,8 @@ export default {
   },
 };
 
-// Each question is a form of its own: Enter checks it, and the names of its radio
-// buttons concern nothing else on the page.
+// Each question is a form of its own, so that the names of its radio buttons concern
+// nothing else on the page. It is never submitted: sandboxed frames forbid that.
 function questionForm(question, index, note) {
   const number = question.type === "numeric";
   const fields = number ? [numberField()] : question.answers.map((answer, i) => option(question, answer, i));
@@ -110,8 +110,7 @@ function questionForm(question, index, note) {
   const room = longest.map(([outcome, answers, words]) => element("div", { class: "nl-room", "aria-hidden": "true" }, ...verdictOn(outcome, answers, words, named)));
   const verdict = element("div", { class: "nl-verdict" }, said, ...room);
 
-  function check(event) {
-    event.preventDefault();
+  function check() {
     const chosen = inputs.flatMap((input, i) => (input.checked ? [i] : []));
     const given = number ? parseNumber(inputs[0].value) : chosen;
     if (number ? Number.isNaN(given) : !chosen.length) {
@@ -129,6 +128,11 @@ function questionForm(question, index, note) {
     said.replaceChildren(...verdictOn(outcome, answers, advice, named));
   }
 
+  const checkAtEnter = (event) => {
+    if (event.key !== "Enter" || event.target.tagName !== "INPUT") return;
+    event.preventDefault();
+    check();
+  };
   const silence = () => {
     said.replaceChildren();
     delete verdict.dataset.outcome;
@@ -136,10 +140,10 @@ function questionForm(question, index, note) {
   const code = question.code ? [element("pre", {}, element("code", {}, question.code))] : [];
   const kind = element("span", { class: "nl-kind" }, KINDS[question.type]);
   const legend = element("legend", {}, `${index + 1}. `, ...marked(question.question), " ", kind);
-  const button = element("button", { type: "submit", "aria-label": `Check question ${index + 1}` }, "Check");
+  const button = element("button", { type: "button", "aria-label": `Check question ${index + 1}`, onclick: check }, "Check");
   return element(
     "form",
-    { class: "nl-question", novalidate: true, autocomplete: "off", onsubmit: check, oninput: silence, onreset: silence },
+    { class: "nl-question", novalidate: true, autocomplete: "off", onsubmit: (event) => event.preventDefault(), onkeydown: checkAtEnter, oninput: silence, onreset: silence },
     element("fieldset", {}, legend, ...code, ...fields),
     button,
     verdict,
