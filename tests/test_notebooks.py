@@ -1,5 +1,6 @@
 """Every chapter satisfies every check, and every check rejects a broken chapter."""
 
+import ast
 import copy
 import hashlib
 
@@ -8,6 +9,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 import notebooks
+import solved
+from normlab import exercises
 from notebook_checks import CHECKS, FOLDER, INSTALL, Chapter, bound_names, parsed, texts
 
 PATHS = sorted(FOLDER.glob("*.ipynb"))
@@ -20,36 +23,76 @@ def test_chapter(check, path):
     assert not found, "\n".join(found)
 
 
+@pytest.fixture
+def progress_elsewhere(tmp_path, monkeypatch):
+    """What the solutions solve is not noted as the reader's progress."""
+    monkeypatch.setenv("NORMLAB_PROGRESS", str(tmp_path / "progress.json"))
+
+
 # -- run twice ------------------------------------------------------------------------
 
 
 def differences_when_run_twice(nb, folder):
-    """Run each code cell twice in a row: what it shows must be what is stored."""
+    """Run each code cell twice in a row: what it shows must be what is stored.
+
+    Where it is an exercise's stub, its solution is run twice as well, right after it,
+    and must be found correct; so the rest of the notebook is that of a student who
+    solved all. One kernel for both versions halves the time.
+    """
+    stubs = {stub.index: stub for stub in solved.stubs(nb)}
+    runs, cells = [], solved.solved(nb).cells
+    for index, cell in enumerate(nb.cells):
+        if cell.cell_type == "code":
+            runs += [(cell, None)] * 2 + [(cells[index], stubs.get(index))] * 2 * (
+                index in stubs
+            )
     twice = copy.deepcopy(nb)
     twice.cells = [
-        nbformat.from_dict(cell | {"id": f"{cell.id[:60]}-{run}"})
-        for cell in notebooks.code_cells(nb)
-        for run in (1, 2)
+        nbformat.from_dict(cell | {"id": f"{cell.id[:58]}-{k}"})
+        for k, (cell, _) in enumerate(runs)
     ]
     _, failure = notebooks.execute(twice, folder)
     if failure:
         yield failure
         return
-    for index, cell in enumerate(twice.cells):
-        stored = list(texts(notebooks.code_cells(nb)[index // 2].outputs))
+    for index, (cell, (original, stub)) in enumerate(
+        zip(twice.cells, runs, strict=True)
+    ):
         shown = list(texts(cell.outputs))
-        if shown != stored:
-            run = ("first", "second")[index % 2]
-            yield f"{notebooks.where(twice, index)}, {run} run: {shown} not {stored}"
+        run = ("first", "second")[index % 2]
+        where = f"{notebooks.where(twice, index)}, {run} run"
+        if stub:
+            correct = f"✓ Correct (exercise {stub.exercise.number})"
+            if not any(correct in text for _, text in shown):
+                yield f"{where} of the solution: {shown}"
+        elif shown != list(texts(original.outputs)):
+            yield f"{where}: {shown} not {list(texts(original.outputs))}"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_each_cell_may_run_twice(path):
+def test_each_cell_may_run_twice(path, progress_elsewhere):
     nb = nbformat.read(path, as_version=4)
     found = list(differences_when_run_twice(nb, path.parent))
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_what_a_student_answers_changes_no_other_cell(path):
+    # So the two versions may share a run: without answers no cell can fail that runs
+    # with them. (That the stubs alone run top to bottom, nbval shows.)
+    nb = nbformat.read(path, as_version=4)
+    bound = {stub.bound: stub.index for stub in solved.stubs(nb)}
+    for index, cell in enumerate(nb.cells):
+        if cell.cell_type == "code":
+            read = {
+                node.id
+                for statement in parsed(cell)
+                for node in ast.walk(statement)
+                if isinstance(node, ast.Name)
+            }
+            assert {bound[name] for name in read & bound.keys()} <= {index}
 
 
 @pytest.mark.slow
@@ -58,6 +101,32 @@ def test_a_cell_that_may_not_run_twice_is_found(tmp_path):
     nb.cells[1].outputs = [new_output("stream", name="stdout", text="1\n")]
     (found,) = differences_when_run_twice(nb, tmp_path)
     assert "second run: [('stdout', '2\\n')] not [('stdout', '1\\n')]" in found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", ["(3,)", "(4,)"])
+def test_a_solution_that_is_not_found_correct_is_found(
+    answer, tmp_path, monkeypatch, progress_elsewhere
+):
+    exercise = exercises.chapters()[0]["shape_of_the_mean"]
+    check = "exercises.shape_of_the_mean.check(shape)"
+    nb = new_notebook(
+        cells=[
+            new_code_cell("from normlab.exercises import chapter00 as exercises"),
+            new_code_cell(f"shape = ...\n{check}"),
+        ]
+    )
+    shown = {"text/plain": repr(exercise.check(...)),
+             "text/html": exercise.check(...)._repr_html_()}  # fmt: skip
+    nb.cells[1].outputs = [new_output("execute_result", shown, execution_count=2)]
+    monkeypatch.setattr(exercise, "code", f"answer = {answer}")
+    found = list(differences_when_run_twice(nb, tmp_path))
+    if exercise.check(eval(answer)).correct:
+        assert found == []
+    else:
+        assert len(found) == 2
+        assert "second run of the solution: [('text/html'" in found[1]
+        assert "✗ Not yet (exercise 0.1)" in found[1]
 
 
 # -- the checks themselves ------------------------------------------------------------
