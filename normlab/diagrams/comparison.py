@@ -48,7 +48,8 @@ def how_to_read(theme, abridged):
     y = card.paragraph(0.95, -0.32, "one set: all its values share one mean", 1.9)
     for i, tint in enumerate(theme.tints):
         card.cell(i * CELL * 0.84, y - 0.18, CELL * 0.7, 0.16, tint)
-    y = card.paragraph(0.95, y - 0.1, "other sets, each with a mean of its own", 1.9)
+    others = "other sets, each with a mean of its own; colours repeat"
+    y = card.paragraph(0.95, y - 0.1, others, 1.9)
     card.text(0, y - 0.1, "[H W]", theme.picked)
     y = card.paragraph(0.95, y - 0.1, "in brackets: averaged over", 1.9)
     card.text(0, y - 0.1, "N", theme.quiet)

@@ -65,7 +65,10 @@ def test_in_a_sandboxed_frame_all_works(pages, tmp_path):
     assert len(page.frames) == 2
     assert inside.url.split("#")[0] == "about:srcdoc"
     assert pattern.input_value() == "[N] (G [C/G]) [H W]"
-    assert page.complaints == []
+    # The browser itself says that it keeps the clipboard shut; the button falls back.
+    ours = [text for text in page.complaints if "Clipboard API has been" not in text]
+    assert ours == []
+    page.complaints.clear()
 
 
 @pytest.mark.parametrize(
