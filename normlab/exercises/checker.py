@@ -109,15 +109,23 @@ class Exercise:
             raise ValueError(
                 f"check: seconds is a positive, finite number, not {seconds!r}."
             )
-        with state.kept():
+        with state.kept() as replaced:
             run = limits.run(lambda: self._told(answer, seed), seconds)
         if run.state == "done":
             outcome, message, facts = run.value
+            if replaced and outcome in ("correct", "wrong"):
+                outcome, facts, names = "wrong", (), ", ".join(sorted(replaced))
+                message = (
+                    f"Your code replaced `{names}`, on which the check itself builds. "
+                    "It was put back; give an answer without that."
+                )
         else:
             outcome, facts = "error", ()
             message = {
                 "late": f"Your code was still running after {seconds:g} seconds and "
                 "was stopped. Is there a loop that never ends?",
+                "stuck": f"Your code was still running after {seconds:g} seconds and "
+                "could not be stopped. If the notebook stays slow, restart the kernel.",
                 "interrupted": "You interrupted the check.",
                 "raised": "Your code raised an error that cannot be shown.",
             }[run.state]

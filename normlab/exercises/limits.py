@@ -3,13 +3,16 @@
 The code runs in a thread of its own, because signals and alarms neither exist on
 Windows nor reach a notebook's main thread while it waits. When time is up, or the
 student interrupts, an exception is thrown into that thread. It arrives between two
-steps of Python code, so an endless loop ends. A single call into compiled code that
-never returns cannot be ended this way: the thread is left behind and ends with the
-kernel. Compiled code that never lets go of Python's lock (``10 ** 10 ** 9``) stops the
-waiting thread as well; only another process could end that. And where a debugger or
-coverage traces every call, CPython 3.11 makes all threads wait until the exception has
-arrived, so there a call that does not return is waited for. An import is let finish
-first, if it does so soon: one half of a module would make every later import fail.
+steps of Python code, so an endless loop ends, also one that catches everything: from
+then on each further line of the student's raises it again. A single call into compiled
+code that never returns cannot be ended this way: the thread is left behind and ends
+with the kernel. Compiled code that never lets go of Python's lock (``10 ** 10 ** 9``)
+stops the waiting thread as well, and code that ends the process (``os._exit``, a crash
+in compiled code) ends the kernel: only another process could survive those. Threads
+that the code started itself go on. And where a debugger or coverage traces every call,
+CPython 3.11 makes all threads wait until the exception has arrived, so there a call
+that does not return is waited for. An import is let finish first, if it does so soon:
+one half of a module would make every later import fail.
 """
 
 import contextlib
@@ -28,13 +31,44 @@ LINES, CHARACTERS = 10, 600
 IMPORT = 30.0  # seconds more for a module that is being imported
 
 
+# Set in a thread that runs a student's code.
+_this = threading.local()
+
+
 class TimeUp(BaseException):
-    """Thrown into the student's code; ``except Exception`` lets it pass."""
+    """Thrown into the student's code; ``except Exception`` lets it pass.
+
+    Python makes the object in the thread it was thrown into, the only place from which
+    the lines of that thread can be traced: code that catches it meets it again.
+    """
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        if getattr(_this, "runs", False):
+            frame = sys._getframe(1)
+            while frame and frame.f_code.co_filename != __file__:
+                frame.f_trace = _again
+                frame = frame.f_back
+            sys.settrace(_again)
+
+
+def _again(frame, event, argument):
+    # An import that fails has to take its module back.
+    if event == "line" and frame.f_code.co_filename != __file__ and not _imports(frame):
+        raise TimeUp
+    return _again
+
+
+def _imports(frame):
+    return frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 @dataclass
 class Run:
-    """What became of a call: `state` is done, raised, late or interrupted."""
+    """What became of a call: `state` is done, raised, late, stuck or interrupted.
+
+    Late code was stopped; what is stuck could not be.
+    """
 
     state: str = "late"
     value: object = None
@@ -68,6 +102,7 @@ def run(function, seconds):
     result, finished, printed = Run(), threading.Event(), _Printed()
 
     def work():
+        _this.runs = True
         with contextlib.suppress(TimeUp):
             try:
                 result.value = function()
@@ -91,9 +126,9 @@ def run(function, seconds):
         except KeyboardInterrupt:
             ended = "interrupted"
         if not finished.is_set():
-            _stop(thread)
+            stopped = _stop(thread)
             # A new object: what the thread may still do is not heard.
-            heard = Run(ended)
+            heard = Run(ended if stopped or ended == "interrupted" else "stuck")
     heard.printed = printed.shortened()
     return heard
 
@@ -117,20 +152,22 @@ def _wait(finished, seconds):
 
 def _importing(thread):
     frame = sys._current_frames().get(thread.ident)
-    while frame and not frame.f_code.co_filename.startswith("<frozen importlib"):
+    while frame and not _imports(frame):
         frame = frame.f_back
     return frame is not None
 
 
 def _stop(thread):
+    """End a thread; return whether it did end."""
     deadline = time.monotonic() + IMPORT
     while _importing(thread) and time.monotonic() < deadline:
         thread.join(0.02)
-    # More than once, since code may catch everything and go on.
-    for _ in range(20):
+    # More than once: a trace ends with the first exception that it raises.
+    for _ in range(50):
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(thread.ident), ctypes.py_object(TimeUp)
         )
         thread.join(0.02)
         if not thread.is_alive():
-            return
+            return True
+    return False

@@ -15,6 +15,7 @@ import torch
 
 from normlab import axes
 from normlab.exercises import blame, compare, state
+from normlab.exercises.seeded import plain
 from normlab.exercises.subjects import Task, reference
 
 __all__ = ["PROBES", "Finding", "Probe", "Raised", "Task", "applying", "ask", "find"]
@@ -458,7 +459,7 @@ def expected(probe, task, seed=0):
 
 def _plain(value):
     if isinstance(value, torch.Tensor):
-        return value.detach().cpu().double().clone()
+        return plain(value).clone()
     return value if isinstance(value, str | bool | Raised) else compare.kind(value)
 
 
