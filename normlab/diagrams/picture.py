@@ -58,6 +58,7 @@ class TensorPicture:
         self.lines = lay_out(sets, names, limits, self.pick)
         self.card = Card(self.theme)
         self.faces = []
+        self.numbered = set()  # the sets whose number stands in the picture
 
     @property
     def omissions(self):
@@ -76,6 +77,9 @@ class TensorPicture:
     def tensor(self):
         """The cells, and the name, size and role of every axis."""
         self.cells()
+        if not self.terse and self.sets.num_sets > 1:
+            for face in self.faces:
+                self._number(face)
         depth, down, across = self.lines
         if self.form != "cube":
             self._flat_rulers(0, (self.cell, self.cell))
@@ -91,11 +95,8 @@ class TensorPicture:
             self.faces = list(cube_faces(*self.lines, SLANT))
         else:
             self.faces = list(sheet_faces(*self.lines, BETWEEN))
-        self.numbered = set()  # the sets whose number stands in the picture
         for face in self.faces:
             self._face(face)
-            if not self.terse and self.sets.num_sets > 1:
-                self._number(face)
 
     def _colours(self, face):
         """The colour of a set, and that of what stands on it."""
