@@ -1,37 +1,32 @@
 """Which norms of PyTorch some code calls, under whatever name it knows them.
 
-The calls are watched, not the source text: once where Python calls PyTorch, and once
-where PyTorch calls its kernels, which finds what a script or another function hides.
+The calls are watched, not the source text. (Where PyTorch calls its kernels could be
+watched as well, and would show what a compiled script hides, but to begin that loads
+sympy: two seconds in the first check of a session.)
 """
 
 import contextlib
 import re
 
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 _NORM = re.compile(r"(?:batch|layer|instance|group|rms)_norm")
+
+
+class _Calls(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        name = getattr(function, "__name__", "")
+        if isinstance(name, str) and _NORM.search(name):
+            self.names.add(name.partition(".")[0])
+        return function(*args, **(kwargs or {}))
 
 
 @contextlib.contextmanager
 def norms():
     """The set of the names of the norms that are called meanwhile, in this thread."""
-    called = set()
-
-    def note(function):
-        name = getattr(function, "__name__", "")
-        if isinstance(name, str) and _NORM.search(name):
-            called.add(name.partition(".")[0])
-
-    class Calls(TorchFunctionMode):
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            note(function)
-            return function(*args, **(kwargs or {}))
-
-    class Kernels(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            note(function)
-            return function(*args, **(kwargs or {}))
-
-    with Calls(), Kernels():
-        yield called
+    with _Calls() as calls:
+        yield calls.names
