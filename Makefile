@@ -88,7 +88,8 @@ $(GRADER): grading.lock $(STAMP)
 	@echo "normlab: adding nbgrader to the environment"
 	$(RUN) pip install --quiet --no-compile --no-deps -r grading.lock
 	$(RUN) pip check
-	@$(RUN) jupyter labextension disable --level=sys_prefix "@jupyter/nbgrader"
+	@$(RUN) jupyter labextension disable --level=sys_prefix \
+	    "@jupyter/nbgrader" >/dev/null 2>&1
 	@for part in formgrader validate_assignment assignment_list course_list; do \
 	    $(RUN) jupyter server extension disable --sys-prefix \
 	        nbgrader.server_extensions.$$part >/dev/null 2>&1; done

@@ -1,7 +1,10 @@
 """Graded classes, from make assignment to the grades, with nbgrader itself."""
 
 import csv
+import html
+import importlib.util
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -10,9 +13,14 @@ from pathlib import Path
 import nbformat
 import pytest
 import torch
+import torch.nn.functional as F
 from nbformat.v4 import new_code_cell
+from torch import nn
 
-from normlab.exercises import chapter06
+import assignment
+from normlab.exercises import Exercise, chapter06, chapters, todo
+from normlab.grading.handin import packed
+from normlab.grading.judge import end, judged, result_from, verdict
 from solved import stubs
 
 pytest.importorskip("nbgrader", reason="make test installs it, from grading.lock")
@@ -25,7 +33,7 @@ ANSWERS = {
     "6.6": "interleaved_norm",
     "6.7": "future_leaks_answer",
 }
-SEED, SECONDS = 20301, 8
+SEED, SECONDS = 20301, 5
 
 
 def environment(**more):
@@ -110,7 +118,7 @@ def raising(nb):
         nb, "6.5", "num_groups = 1 / 0\n\ndef num_groups_for(channels, least):\n    ..."
     )
     put(nb, "6.6", "def interleaved_norm(x, num_groups):\n    return x / unknown")
-    put(nb, "6.7", "import os\n\nos._exit(1)")
+    right(nb, "6.7")
 
 
 def looping(nb):
@@ -122,17 +130,16 @@ def looping(nb):
 
 
 def stubborn(nb):
+    """A loop that no interrupt ends, 10 MB printed, and a kernel that is ended."""
     loop = "while True:\n    try:\n        time.sleep(9)\n    except:\n        pass"
     put(nb, "6.4", f"import time\n\n{loop}")
-    right(nb, "6.5", "6.6", "6.7")
-
-
-def printing(nb):
-    right(nb)
-    for number in ("6.4", "6.5"):
-        cell = cell_of(nb, f"answer-{number.replace('.', '-')}")
-        cell.source = cell.source.replace(":\n", ":\n    print('x' * 10_000_000)\n", 1)
-        cell.source += "\nprint('many lines\\n' * 1_000_000)"
+    right(nb, "6.5", "6.7")
+    printing = cell_of(nb, "answer-6-5")
+    printing.source = printing.source.replace(
+        ":\n", ":\n    print('x' * 10_000_000)\n", 1
+    )
+    printing.source += "\nprint('many lines\\n' * 1_000_000)"
+    put(nb, "6.6", "import os\n\nos._exit(1)")
 
 
 def memorized(nb):
@@ -218,26 +225,26 @@ SUBMISSIONS = {  # what they do, and the points for 6.4, 6.5, 6.6 and 6.7
     "student-1": (right, (2, 2, 2, 2)),
     "student-2": (lambda nb: None, (0, 0, 0, 0)),
     "student-3": (wrong, (0, 0, 0, 0)),
-    "student-4": (raising, (0, 0, 0, 0)),
+    "student-4": (raising, (0, 0, 0, 2)),
     "student-5": (looping, (0, 0, 2, 2)),
-    "student-6": (stubborn, (0, 2, 2, 2)),
-    "student-7": (printing, (2, 2, 2, 2)),
-    "student-8": (memorized, (0, 0, 0, 2)),
-    "student-9": (tampering, (0, 0, 0, 2)),
-    "student-10": (forging, (0, 0, 0, 0)),
+    "student-6": (stubborn, (0, 2, 0, 2)),
+    "student-7": (memorized, (0, 0, 0, 2)),
+    "student-8": (tampering, (0, 0, 0, 2)),
+    "student-9": (forging, (0, 0, 0, 0)),
 }
 
 
 def shortened(nb):
-    """Without what was read before the exercises, apart from imports and helpers."""
+    """The exercises and what they need; to run a whole chapter takes longer."""
     at = next(i for i, c in enumerate(nb.cells) if c.source.startswith("## Exercises"))
-    nb.cells[5:at] = [c for c in nb.cells[5:10] if c.source.startswith("def ")]
+    needed = "import torch\nimport torch.nn.functional as F\nfrom torch import nn"
+    nb.cells[:at] = [new_code_cell(needed)]
     return nb
 
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """A course of one chapter, with ten submissions graded and feedback written."""
+    """A course of one chapter, with nine submissions graded and feedback written."""
     course = tmp_path_factory.mktemp("class") / "course"
     made = make_assignment("--out", course, "--chapters", 6, "--seed", SEED)
     assert made.returncode == 0, made.stderr
@@ -248,8 +255,7 @@ def course(tmp_path_factory):
     config.write_text(text)
     for student, (change, _) in SUBMISSIONS.items():
         nb = nbformat.read(course / "release" / "chapter-06" / f"{NAME}.ipynb", 4)
-        nb = nb if student == "student-1" else shortened(nb)
-        change(nb)
+        change(shortened(nb))
         place = course / "submitted" / student / "chapter-06" / f"{NAME}.ipynb"
         place.parent.mkdir(parents=True)
         place.write_text(nbformat.writes(nb))
@@ -296,3 +302,251 @@ def test_the_export_has_all_students(course):
     for student, (_, expected) in SUBMISSIONS.items():
         assert float(rows[student]["score"]) == sum(expected)
         assert float(rows[student]["max_score"]) == 8
+
+
+def text_of(page):
+    return " ".join(html.unescape(re.sub("<[^>]+>", " ", page)).split())
+
+
+def told(course, student, number):
+    """What a graded cell shows after grading: the feedback page holds it."""
+    cell = cell_of(graded(course, student), f"check-{number.replace('.', '-')}")
+    (output,) = cell.outputs
+    shown = text_of(output.data["text/html"])
+    assert shown in text_of(feedback(course, student))
+    return shown
+
+
+@pytest.mark.parametrize("number", ANSWERS)
+def test_the_feedback_names_the_mistake(course, number):
+    shown = told(course, "student-3", number)
+    assert "✗ Not yet" in shown
+    assert WRONG[number][1] in shown
+    assert "0 of 2 points" in shown
+
+
+@pytest.mark.parametrize(
+    ("student", "number", "words"),
+    [
+        ("student-1", "6.4", "✓ Correct (exercise 6.4)"),
+        ("student-1", "6.4", "2 of 2 points"),
+        ("student-2", "6.4", "… Not attempted (exercise 6.4)"),
+        ("student-2", "6.7", "… Not attempted (exercise 6.7)"),
+        ("student-4", "6.4", "SyntaxError: '(' was never closed"),
+        ("student-4", "6.5", "ZeroDivisionError: division by zero"),
+        ("student-4", "6.6", "NameError: name 'unknown' is not defined"),
+        ("student-4", "6.6", "2: return x / unknown"),
+        ("student-6", "6.6", "Your cell ended the notebook's kernel."),
+        ("student-5", "6.4", "Your cell was still running when its time was over."),
+        ("student-5", "6.5", "Is there a loop that never ends?"),
+        ("student-6", "6.4", "running after 5 seconds and could not be interrupted"),
+        ("student-6", "6.5", "Your code printed:"),
+        ("student-8", "6.4", "Wrong axes: you averaged over N [C H W]"),
+        ("student-9", "6.4", "No answer was handed in."),
+    ],
+)
+def test_the_four_outcomes_and_what_the_feedback_says(course, student, number, words):
+    assert words in told(course, student, number)
+
+
+def test_what_is_printed_is_cut_short(course):
+    cell = cell_of(graded(course, "student-6"), "answer-6-5")
+    printed = "".join(o.text for o in cell.outputs if o.output_type == "stream")
+    assert 10_000 < len(printed) < 25_000
+    assert "truncated" in printed
+    assert len(told(course, "student-6", "6.5")) < 2_000
+
+
+def test_what_was_tampered_with_is_as_it_was(course):
+    nb = graded(course, "student-8")
+    source = nbformat.read(course / "source" / "chapter-06" / f"{NAME}.ipynb", 4)
+    for number in ANSWERS:
+        name = f"check-{number.replace('.', '-')}"
+        assert cell_of(nb, name).source == cell_of(source, name).source
+        assert cell_of(nb, name).metadata.nbgrader["points"] == 2
+
+
+# The copies for students
+
+
+def release(course):
+    return nbformat.read(course / "release" / "chapter-06" / f"{NAME}.ipynb", 4)
+
+
+def test_no_solution_and_no_seed_is_in_what_is_handed_out(course):
+    files = [path for path in (course / "release").rglob("*") if path.is_file()]
+    assert [path.name for path in files] == [f"{NAME}.ipynb"]
+    text = "\n".join(cell.source for cell in release(course).cells)
+    for one in chapter06.__dict__.values():
+        if isinstance(one, Exercise) and "\n" in one.code:
+            assert one.code not in text
+    for word in ("SOLUTION\n", "HIDDEN", "hand_in", "solution()", str(SEED)):
+        assert word not in text.replace("NORMLAB_SOLUTIONS", "")
+    source = (course / "source" / "chapter-06" / f"{NAME}.ipynb").read_text()
+    assert "hand_in" in source
+    assert "BEGIN SOLUTION" in source
+
+
+def test_all_else_is_as_in_the_chapter(course):
+    chapter = nbformat.read(ROOT / "notebooks" / f"{NAME}.ipynb", 4)
+    ours = {cell.id: cell for cell in release(course).cells}
+    for cell in chapter.cells:
+        if cell.cell_type == "code":
+            copy = ours[cell.id]
+            assert copy.source.split() == cell.source.split()
+            if "nbgrader" not in copy.metadata:
+                assert copy.outputs == cell.outputs  # figures, explorers, the quiz
+    added = [cell for cell in release(course).cells if cell.id not in
+             {cell.id for cell in chapter.cells}]  # fmt: skip
+    assert len(added) == 2 + len(ANSWERS)
+    assert not any(cell.metadata.editable for cell in added)
+
+
+def test_links_out_of_the_file_lead_to_the_repository(course):
+    text = "\n".join(c.source for c in release(course).cells if c.cell_type != "code")
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert any("/blob/main/notebooks/07_rmsnorm.ipynb" in link for link in links)
+    assert all(link.startswith(("https://", "#")) for link in links)
+
+
+# The command
+
+
+def test_a_folder_that_exists_is_never_touched(course):
+    before = sorted(course.rglob("*"))
+    made = make_assignment("--out", course, "--chapters", 6)
+    assert made.returncode == 1
+    assert "is there already" in made.stderr
+    assert sorted(course.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--chapters", "6", "12"], "there is no chapter 12; name some of 00, 01,"),
+        (["--chapters", "six"], "there is no chapter six"),
+        (["--chapters", "00"], "with FIXED=1 those with one fixed answer do"),
+        (["--seed", "a lot"], "SEED is a whole number above 0, such as 20301"),
+        (["--seed", "0"], "SEED is a whole number above 0"),
+    ],
+)
+def test_what_cannot_be_built_is_told_in_a_sentence(
+    tmp_path, monkeypatch, arguments, sentence
+):
+    out = tmp_path / "course"
+    with pytest.raises(SystemExit, match=f"^make assignment: .*{re.escape(sentence)}"):
+        assignment.main(["--out", str(out), *arguments])
+    assert not out.exists()
+
+
+def test_without_nbgrader_there_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="nbgrader is not installed here") as error:
+        assignment.main(["--out", str(tmp_path / "course")])
+    assert "pip install --no-deps -r grading.lock" in str(error.value)
+
+
+def test_every_chapter_can_be_built_and_fixed_answers_count_on_demand():
+    for path in assignment.chosen([], fixed=False):
+        nb = nbformat.read(path, 4)
+        some, every = (assignment.counting(nb, fixed) for fixed in (False, True))
+        assert 0 < len(some) <= len(every)
+        assert {points for _, points in some} == {assignment.POINTS}
+        assert {stub.exercise.fixed for stub, _ in some} == {False}
+        graded = [
+            cell.metadata.nbgrader
+            for cell in assignment.source(nb, fixed=True).cells
+            if cell.metadata.get("nbgrader", {}).get("grade")
+        ]
+        assert sum(marks["points"] for marks in graded) == sum(p for _, p in every)
+    assert assignment.chosen(["0"], fixed=True)
+
+
+# The judge
+
+
+def test_an_answer_travels_with_what_it_uses_and_leaves_the_rest_behind():
+    code = "half = 0.5\ndef help(x): return half * x\ndef f(x): return help(x)"
+    before = cell(code, "f")
+    answer, _ = pickle.loads(packed(before))
+    before.__globals__["half"] = 100
+    assert answer(4) == 2.0
+    assert pickle.loads(packed(todo))[0] is todo
+
+
+VARYING = [
+    exercise
+    for chapter in chapters().values()
+    for exercise in chapter.values()
+    if not exercise.fixed
+]
+
+
+@pytest.mark.parametrize("exercise", VARYING, ids=lambda exercise: exercise.number)
+def test_every_solution_travels_and_is_found_correct(exercise):
+    answer = cell(f"{exercise.given}\n{exercise.code}", exercise.name)
+    result = verdict(exercise.number, packed(answer), SEED)
+    assert result.correct, result
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ((n for n in ()), "cannot be handed in, since it holds something"),
+        (torch.zeros(9 * 2**20), "has 36 MiB; 32 is the most"),
+    ],
+)
+def test_what_cannot_travel_is_told(answer, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        packed(answer)
+
+
+class Breaking:
+    """Unpickled, it raises; what comes out of a notebook may be anything."""
+
+    def __reduce__(self):
+        return (int, ("no number",))
+
+
+def test_the_judge_reads_whatever_comes():
+    assert verdict("6.2", packed(chapter06.on_paper.answer), 5).correct
+    assert verdict("6.2", packed(3), 5).outcome == "wrong"
+    assert verdict("6.2", b"nonsense", 5).outcome == "error"
+    assert verdict("6.2", packed(...), 5).outcome == "not attempted"
+    broken = verdict("6.2", pickle.dumps((Breaking(), {})), 5)
+    assert broken.outcome == "error"
+    assert "no number" in broken.message
+    with pytest.raises(ValueError, match=r"There is no exercise 6\.99"):
+        verdict("6.99", b"", 5)
+
+
+def cell(code, name):
+    """What a cell of a notebook binds to a name."""
+    names = {"__name__": "__main__", "torch": torch, "F": F, "nn": nn}
+    exec(code, names)
+    return names[name]
+
+
+LEAVING = "import os\ndef leaving(*numbers): os._exit(3)"
+# Compiled code that holds Python's lock: no thread can end it.
+STUCK = "def stuck(*arguments): 10 ** 10**9"
+
+
+def test_an_answer_that_ends_or_blocks_its_process_costs_no_other():
+    answers = {
+        "6.5": packed(cell(LEAVING, "leaving")),
+        "6.6": packed(cell(STUCK, "stuck")),
+        "6.2": packed(chapter06.on_paper.answer),
+    }
+    results = judged(answers, 5, seconds=12)
+    end()
+    assert "ended the process" in results["6.5"].message
+    assert "12 seconds" in results["6.6"].message
+    assert results["6.2"].correct
+    assert judged({}, 5) == {}
+
+
+def test_a_judge_that_says_something_else_is_not_believed():
+    fields = {"outcome": "full marks", "message": "", "facts": [], "printed": ""}
+    with pytest.raises(ValueError, match="outcome 'full marks'"):
+        result_from("6.2", fields)

@@ -20,7 +20,7 @@ ALL = {
     for one in chapter.values()
 }
 VARYING = [one for one in ALL.values() if not one.fixed]
-SEEDS = (7, 20301, 2**40)
+SEEDS = (20301, 2**40)
 
 
 @pytest.fixture(autouse=True)
