@@ -31,7 +31,8 @@ export function settle(raw, before = FIRST) {
     try {
       return make();
     } catch (error) {
-      problems.push(error.message);
+      const { message, reason, fix } = error; // in one line, without the caret
+      problems.push(fix ? `${reason} ${fix}` : message);
       return otherwise;
     }
   };

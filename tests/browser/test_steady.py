@@ -118,7 +118,7 @@ def link(page, stem, **state):
         (
             PICKER,
             [
-                ("pattern", "N [C", "N [C\n"),
+                ("pattern", "N [C", "is never closed. Add the missing ]."),
                 ("shape", [0, 8, 5, 5], "every size is 1 or more"),
                 ("parameters", "Q", "is no axis of"),
             ],
