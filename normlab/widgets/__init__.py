@@ -21,7 +21,8 @@ file, on a plain HTML page. To add one, say ``group_walk``:
    DOM, which it exports so that a test can compare them with Python's.
 
 3. ``group_walk.css``: rules that begin with ``.normlab.GroupWalk``; the colours are the
-   variables of ``base.css``, which carry both themes.
+   variables of ``base.css``, which carry both themes; those of sets come from
+   `normlab.diagrams.style`.
 
 4. Import it below, and in `normlab` name it among the names that load on first use.
 
