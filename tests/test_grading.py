@@ -1,15 +1,21 @@
 """Graded classes, from make assignment to the grades, with nbgrader itself."""
 
+import base64
 import csv
 import html
 import importlib.util
+import io
+import linecache
+import multiprocessing
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import IPython.display
 import nbformat
 import pytest
 import torch
@@ -19,8 +25,9 @@ from torch import nn
 
 import assignment
 from normlab.exercises import Exercise, chapter06, chapters, todo
-from normlab.grading.handin import packed
-from normlab.grading.judge import end, judged, result_from, verdict
+from normlab.grading import hand_in, judge
+from normlab.grading.handin import MIME, packed
+from normlab.grading.judge import apart, end, judged, result_from, verdict
 from solved import stubs
 
 pytest.importorskip("nbgrader", reason="make test installs it, from grading.lock")
@@ -544,6 +551,63 @@ def test_an_answer_that_ends_or_blocks_its_process_costs_no_other():
     assert "12 seconds" in results["6.6"].message
     assert results["6.2"].correct
     assert judged({}, 5) == {}
+
+
+def test_where_no_process_can_be_forked_one_is_started():
+    spawn = multiprocessing.get_context("spawn")
+    right = packed(chapter06.on_paper.answer)
+    assert apart(spawn, "6.2", right, 5, 90)["outcome"] == "correct"
+    late = apart(spawn, "6.2", right, 5, 0.01)
+    assert late["outcome"] == "error"
+    assert "still running after 0.01 seconds" in late["message"]
+    left = apart(spawn, "6.5", packed(cell(LEAVING, "leaving")), 5, 90)
+    assert left["message"] == "Your code ended the process that was to judge it."
+
+
+def test_the_judge_answers_line_by_line(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(
+        judge, "apart", lambda *of: asked.append(of[1:]) or {"of": of[1]}
+    )
+    line = '{"seed": 5, "seconds": 9, "answers": {"6.2": "AAE=", "6.4": ""}}\n'
+    monkeypatch.setattr(sys, "stdin", io.StringIO(line + line.replace("9", "8")))
+    judge.main()
+    assert asked[:2] == [("6.2", b"\0\1", 5, 9), ("6.4", b"", 5, 9)]
+    assert asked[2] == ("6.2", b"\0\1", 5, 8)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ['{"6.2": {"of": "6.2"}, "6.4": {"of": "6.4"}}'] * 2
+
+
+def test_a_judge_that_has_ended_is_told_and_another_one_comes(monkeypatch):
+    end()
+    monkeypatch.setattr(sys, "executable", shutil.which("true"))
+    with pytest.raises(RuntimeError, match="has ended; is there memory left"):
+        judged({"6.2": b""}, 5)
+    end()
+    assert judge._judge.cache_info().currsize == 0
+
+
+def test_handing_in_shows_the_answer_and_nothing_of_it(monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        IPython.display, "display", lambda data, raw: shown.append(data)
+    )
+    hand_in(417)
+    (data,) = shown
+    assert data["text/plain"] == ""
+    assert pickle.loads(base64.b64decode(data[MIME]))[0] == 417
+
+
+def test_errors_quote_the_line_of_the_cell():
+    code, place = "def f(channels, least):\n    return unknown\n", "/ipykernel_1/2.py"
+    names = {"__name__": "__main__"}
+    exec(compile(code, place, "exec"), names)
+    linecache.cache[place] = (len(code), None, code.splitlines(True), place)
+    data = packed(names["f"])
+    del linecache.cache[place]
+    result = verdict("6.5", data, 5)
+    assert result.message == "NameError: name 'unknown' is not defined"
+    assert result.facts == (("line", "2: return unknown"),)
 
 
 def test_a_judge_that_says_something_else_is_not_believed():

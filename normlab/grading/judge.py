@@ -38,9 +38,10 @@ def judged(answers, seed, seconds=SECONDS):
         "seconds": seconds,
         "answers": {n: base64.b64encode(data).decode() for n, data in answers.items()},
     }
-    judge = _judge()
-    print(json.dumps(request), file=judge.stdin, flush=True)
-    line = judge.stdout.readline()
+    judge, line = _judge(), ""
+    with contextlib.suppress(BrokenPipeError):
+        print(json.dumps(request), file=judge.stdin, flush=True)
+        line = judge.stdout.readline()
     if not line:
         end()
         raise RuntimeError("The process that judges has ended; is there memory left?")
