@@ -366,6 +366,23 @@ def test_pressing_moves_nothing(open_widgets):
     assert page.evaluate(boxes) == before
 
 
+@pytest.mark.parametrize("width", [1280, 1000, 880, 780, 600, 360])
+def test_the_choice_of_parameters_is_never_cut_off(open_widgets, width):
+    page = open_widgets(AxisPicker("N C [H W]", (4, 8, 5, 5)), width=width)
+    # The book's theme indents every <dd>.
+    page.add_style_tag(content="dl[class]:not(.simple, .field) dd {margin-left: 2rem}")
+    room, needed = page.locator(".nl-facts select").evaluate(
+        """select => {
+          const pen = document.createElement("canvas").getContext("2d");
+          pen.font = getComputedStyle(select).font;
+          const widths = [...select.options].map(o => pen.measureText(o.text).width);
+          const arrowAndPadding = 40;
+          return [select.clientWidth, Math.max(...widths) + arrowAndPadding];
+        }"""
+    )
+    assert room >= needed
+
+
 def test_the_theme_of_the_page_is_followed_live(open_widgets):
     page = open_widgets(AxisPicker())
     colour = "getComputedStyle(document.querySelector('.normlab')).backgroundColor"
