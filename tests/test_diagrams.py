@@ -354,6 +354,15 @@ def inside(point, quads):
     return (turn > 0).all(1) | (turn < 0).all(1)
 
 
+def test_each_group_of_sheets_has_a_bracket_of_its_own():
+    made = picture("(R [N/R]) C [L]", (4, 2, 2), R=2)
+    brackets = [p for p, colour, _ in made.card.lines if p[:, 1].min() > 0]
+    spans = sorted((p[:, 0].min(), p[:, 0].max()) for p in brackets)
+    assert len(spans) == 2
+    assert spans[0][1] < spans[1][0]
+    assert len([p for p, *_ in picture("[N] C [L]", (4, 2, 2)).card.lines]) == 5
+
+
 def test_a_number_that_finds_no_room_is_left_out():
     made = picture("N C [H W]", (64, 256, 56, 56))
     assert sorted(numbers(made)) == [0, 1, 2, 3, 4, 5]

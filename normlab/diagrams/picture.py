@@ -239,14 +239,11 @@ class TensorPicture:
             return
         above = top + 0.1
         if depth.reduced:
-            a, b = 0.02, starts[-1] + width - 0.02
-            corners = [
-                (a, top + 0.09),
-                (a, top + 0.16),
-                (b, top + 0.16),
-                (b, top + 0.09),
-            ]
-            self.card.line(corners, self.theme.picked, 1.8)
+            for first, past in depth.spans:
+                a, b = starts[first] + 0.02, starts[past - 1] + width - 0.02
+                near, far = top + 0.09, top + 0.16
+                corners = [(a, near), (a, far), (b, far), (b, near)]
+                self.card.line(corners, self.theme.picked, 1.8)
             above += 0.16
         for number, start in zip(depth.shown, starts, strict=True):
             if number == LEFT_OUT:
