@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import pickle
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -373,6 +372,29 @@ def test_what_was_tampered_with_is_as_it_was(course):
         assert cell_of(nb, name).metadata.nbgrader["points"] == 2
 
 
+def test_marks_that_are_none_and_cells_that_are_gone_are_mended(course):
+    from normlab.grading.autograde import Mend
+
+    nb = release(course)
+    for name in ("answer-6-4", "check-6-4", "check-6-7"):
+        nb.cells.remove(cell_of(nb, name))
+    cell_of(nb, "check-6-5").metadata["nbgrader"]["points"] = "all of them"
+    nb.cells[-1].metadata["nbgrader"] = "full marks"
+    nb.cells[-2].metadata["nbgrader"] = {"grade_id": "check-9-9", "grade": True}
+    about = {
+        "db_url": f"sqlite:///{course}/gradebook.db",
+        "notebook": NAME,
+        "assignment": "chapter-06",
+    }
+    Mend().preprocess(nb, {"nbgrader": about})
+    marked = [c.metadata["nbgrader"] for c in nb.cells if "nbgrader" in c.metadata]
+    graded = {marks.grade_id: marks.points for marks in marked if marks.grade}
+    assert graded == {f"check-6-{i}": 2 for i in (4, 5, 6, 7)}
+    names = [marks.grade_id for marks in marked]
+    assert names.index("check-6-7") == names.index("answer-6-7") + 1
+    assert len(names) == len({*names})
+
+
 # The copies for students
 
 
@@ -580,7 +602,7 @@ def test_the_judge_answers_line_by_line(monkeypatch, capsys):
 
 def test_a_judge_that_has_ended_is_told_and_another_one_comes(monkeypatch):
     end()
-    monkeypatch.setattr(sys, "executable", shutil.which("true"))
+    monkeypatch.setattr(judge, "__name__", "keyword")  # a module that ends in silence
     with pytest.raises(RuntimeError, match="has ended; is there memory left"):
         judged({"6.2": b""}, 5)
     end()

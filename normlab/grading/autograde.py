@@ -135,7 +135,7 @@ class Run(steps.Execute):
 
     def preprocess(self, nb, resources, km=None):
         """As nbgrader calls it; the graded cells come back with their verdicts."""
-        self._left_out = {}
+        self._left_out, self._at = {}, -1
         self.shutdown_kernel = "immediate"
         with utils.setenv(NORMLAB_PROGRESS=os.devnull, NORMLAB_DEVICE="cpu"):
             for _ in range(self.anew + 1):
