@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from normlab import exercises
-from normlab.exercises import Free
+from normlab.exercises import Free, limits
 
 TEXTS = {"question": "What?", "hints": ["a nudge", "nearly all"], "solution": ""}
 FREE = Free("1.1", judge=lambda f: f(1), **TEXTS)
@@ -79,6 +79,32 @@ class Meta(type):
         raise KeyError(name)
 
 
+class Endless:
+    """Walks through itself for ever, in compiled code that no exception reaches."""
+
+    def __iter__(self):
+        return itertools.count()
+
+    def __contains__(self, one):
+        return True
+
+
+class EndlessList(Endless, list):
+    pass
+
+
+class EndlessTuple(Endless, tuple):
+    pass
+
+
+class EndlessSet(Endless, set):
+    pass
+
+
+class EndlessDict(Endless, dict):
+    pass
+
+
 def generator(*args, **kwargs):
     yield 1
 
@@ -137,6 +163,7 @@ def answers():
         lambda *args, **kwargs: None, lambda x: x, endless, {"a": endless}, 1j, b"1",
         torch.zeros(3).as_subclass(NoDistance), torch.empty(3, device="meta"),
         torch.eye(3).to_sparse(), np.array([1, None], dtype=object), "x" * 10**6,
+        EndlessList([1]), EndlessTuple((1,)), EndlessSet({1}), EndlessDict(a=1),
     ]  # fmt: skip
 
 
@@ -229,6 +256,17 @@ def test_code_that_waits_in_a_call_is_said_to_go_on():
     finally:
         sys.settrace(tracer)
     assert "0.1 seconds and could not be stopped" in result.message
+
+
+def test_waiting_that_fails_is_an_error_of_the_answer(monkeypatch):
+    # as after `del builtins.len`, which pytest itself would not survive
+    def run(function, seconds):
+        raise NameError("name 'len' is not defined")
+
+    monkeypatch.setattr(limits, "run", run)
+    result = FREE.check(lambda x: None)
+    assert result.outcome == "error"
+    assert result.message == "Your code raised an error that cannot be shown."
 
 
 def test_ten_megabytes_are_not_kept():
