@@ -10,7 +10,7 @@ from torch import nn
 from normlab import modules
 from normlab.exercises import Free, Value
 from normlab.exercises.compare import kind, show
-from normlab.exercises.seeded import drawn, gap
+from normlab.exercises.seeded import asked_seed, chance, drawn, gap
 
 merged_by_hand = Value(
     "10.1",
@@ -274,7 +274,12 @@ converted_layers = Value(
 
 
 def _judge_factor(answer):
-    for sizes in ((12, 4), (6, 6, 6), (7, 1, 2)):
+    shares = [(12, 4), (6, 6, 6), (7, 1, 2)]
+    if asked_seed():
+        shares += [
+            tuple(chance(i, j).randint(1, 20) for j in range(i)) for i in (2, 3, 4)
+        ]
+    for sizes in shares:
         n, processes = sum(sizes), len(sizes)
         for rank, size in enumerate(sizes):
             asked = f"`loss_factor({list(sizes)}, {rank})`"
