@@ -881,6 +881,17 @@ def test_a_check_answers_in_300_ms():
     assert statistics.median(spent) < 0.3
 
 
+def test_the_median_check_of_all_solutions_takes_less_than_300_ms():
+    spent = []
+    for chapter in CHAPTERS.values():
+        for exercise in chapter.values():
+            answer = solved(exercise)
+            start = time.process_time()
+            assert exercise.check(answer).correct
+            spent.append(time.process_time() - start)
+    assert statistics.median(spent) < 0.3
+
+
 def test_the_docstring_shows_the_form_of_a_chapter():
     shown = re.findall(r"^- `(\w+)`:", exercises.__doc__, re.M)
     assert set(shown) == {"Pattern", "Value", "Choice", "Code", "Free"}
