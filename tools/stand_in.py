@@ -157,6 +157,8 @@ class Constructors(TorchFunctionMode):
 
 def install():
     """From here on, in this process, the stand-in is there."""
+    # a module that moves gets new parameters: set_data would leave `values` behind
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
     Operations().__enter__()
     Constructors().__enter__()
 
