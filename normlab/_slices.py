@@ -15,7 +15,7 @@ from torch.nn import Parameter
 
 __all__ = ["allowed", "normalize"]
 
-SLICE = 2**19  # values; in float32 a slice and its result take 4 MB
+SLICE = 2**19  # values for each thread; in float32 they and their results take 4 MB
 LONG = 2**13  # values in a set: from here on one running sum would lose digits
 
 
@@ -42,7 +42,7 @@ def normalize(x, dims, eps, weight=None, bias=None):
     shared = max(len(dims), *(0 if t is None else t.dim() for t in (weight, bias)))
     rows = x.view(-1, *x.shape[x.dim() - shared :])
     out = torch.empty_like(rows)
-    count = -(-x.numel() // SLICE)
+    count = -(-x.numel() // (SLICE * torch.get_num_threads()))
     last = tuple(range(-len(dims), 0))
     values = math.prod(rows.shape[dim] for dim in last)
     for part, y in zip(rows.chunk(count), out.chunk(count), strict=True):
