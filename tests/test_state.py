@@ -27,6 +27,12 @@ def setter(thing, name, value):
     return lambda: setattr(thing, name, value)
 
 
+def set_cudnn():
+    # torch.testing._internal, which other tests import, forbids plain assignment
+    with torch.backends.__allow_nonbracketed_mutation():
+        torch.backends.cudnn.deterministic = True
+
+
 SWITCHES = {
     "threads": (
         torch.get_num_threads,
@@ -38,7 +44,7 @@ SWITCHES = {
     ),
     "cudnn": (
         lambda: torch.backends.cudnn.deterministic,
-        setter(torch.backends.cudnn, "deterministic", True),
+        set_cudnn,
     ),
     "matmul": (
         torch.get_float32_matmul_precision,
