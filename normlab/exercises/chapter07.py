@@ -159,8 +159,8 @@ module = Code(
         "From an empty cell: write the class `MyRMSNorm(normalized_shape, eps=1e-5)`. "
         "`normalized_shape` is a number or a tuple and names the trailing axes, all of "
         "which are averaged over. The layer has a weight and no bias. A float16 input "
-        "of size 300 must survive, and the output has the input's dtype. Use no norm "
-        "of PyTorch."
+        "with values around 300 must survive, and the output has the input's dtype. "
+        "Use no norm of PyTorch."
     ),
     hints=[
         "Turn a number into a tuple first; its length says how many trailing axes "
