@@ -125,6 +125,23 @@ def test_built_in_functions_that_hide_their_arguments_are_called_by_place():
     assert found[1].startswith("The check cannot work with this answer. TypeError: ")
 
 
+@pytest.mark.parametrize("norm", ["RMSNorm", "GroupNorm", "BatchNorm"])
+def test_options_that_a_class_passes_on_reach_it(norm):
+    layer = getattr(normlab, norm + "2d" * (norm == "BatchNorm"))
+
+    class PassesOn(layer):
+        def __init__(self, *sizes, **options):
+            super().__init__(*sizes, **options)
+
+    class Ignores(layer):
+        def __init__(self, *sizes, **options):
+            super().__init__(*sizes)
+
+    task = Task.of(norm, skip=())
+    assert diagnosis.examine(PassesOn, task) is None
+    assert "eps" in str(diagnosis.examine(Ignores, task))
+
+
 def test_tensors_that_a_class_lacks_are_missed():
     class Bare(torch.nn.Module):
         def __init__(self, *sizes):

@@ -220,6 +220,14 @@ def takes_by_name(function, names):
     return set(names) <= set(parameters)
 
 
+def _takes_any_name(function):
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(one.kind is one.VAR_KEYWORD for one in parameters)
+
+
 class ModuleSubject(Subject):
     """A module, made from its class; as it starts if `fresh`, else set to START.
 
@@ -237,12 +245,25 @@ class ModuleSubject(Subject):
             "bias": affine and task.has("bias"),
             "track_running_stats": task.has(*_RUNNING),
         }
-        options = {k: v for k, v in wanted.items() if takes_by_name(cls, [k])}
+        options = {k: v for k, v in wanted.items() if self._takes(cls, task, k, v)}
         self.module = cls(*task.sizes, **options).to(self.dtype)
         for role, tensor in self.tensors.items():
             tensor.data = tensor.data.to(self.dtype)  # one that `.to` did not find
             if not fresh:
                 tensor.data.fill_(START[role])
+
+    @staticmethod
+    def _takes(cls, task, name, value):
+        """Whether the class has the option: by name, or among its `**options`."""
+        if takes_by_name(cls, [name]):
+            return True
+        if not _takes_any_name(cls) or not takes_by_name(_torch_class(task), [name]):
+            return False
+        try:
+            cls(*task.sizes, **{name: value})
+        except TypeError:  # some class above it has no such option
+            return False
+        return True
 
     @property
     def tensors(self):
@@ -290,10 +311,14 @@ def reference(task, **choices):
     choices["dtype"] = torch.float64
     if not task.is_class:
         return _TorchFunction(getattr(F, task.norm), task, **choices)
+    return _TorchModule(_torch_class(task), task, **choices)
+
+
+def _torch_class(task):
     name = task.title
     if task.norm in ("batch_norm", "instance_norm"):
         name += f"{max(1, len(task.shape) - 2)}d"
-    return _TorchModule(getattr(torch.nn, name), task, **choices)
+    return getattr(torch.nn, name)
 
 
 class _TorchFunction(FunctionSubject):

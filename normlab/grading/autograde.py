@@ -137,7 +137,8 @@ class Run(steps.Execute):
         """As nbgrader calls it; the graded cells come back with their verdicts."""
         self._left_out, self._at = {}, -1
         self.shutdown_kernel = "immediate"
-        with utils.setenv(NORMLAB_PROGRESS=os.devnull, NORMLAB_DEVICE="cpu"):
+        alone = {"NORMLAB_DEVICE": "cpu", "OMP_NUM_THREADS": "1"}  # on a shared machine
+        with utils.setenv(NORMLAB_PROGRESS=os.devnull, **alone):
             for _ in range(self.anew + 1):
                 self._shown = Counter()
                 try:
