@@ -241,6 +241,12 @@ def _judge_style(answer):
         return wrong_object(layer, nn.InstanceNorm2d)
     if layer.weight is None:
         return "Your layer has no weight and no bias: make it with `affine=True`."
+    for name, values in (("weight", layer.weight), ("bias", layer.bias)):
+        if values.shape != (3,):
+            return (
+                f"The {name} of your layer has the shape {tuple(values.shape)}. It "
+                "should be (3,), one for each channel; `flatten()` makes that of yours."
+            )
     mean, deviation = (
         statistic.flatten()
         for statistic in (style.mean((2, 3)), style.std((2, 3), correction=0))
@@ -279,6 +285,12 @@ def _variance_as_weight(style):
     return layer
 
 
+def _weight_as_a_row(style):
+    layer = nn.InstanceNorm2d(3, affine=True)
+    layer.weight = nn.Parameter(style.std((2, 3), correction=0))
+    return layer
+
+
 def _without_affine(style):
     return nn.InstanceNorm2d(3)
 
@@ -313,6 +325,7 @@ def style_layer(style):
     wrong=[
         (_variance_as_weight, "Your weight is the variance"),
         (_without_affine, "`affine=True`"),
+        (_weight_as_a_row, "The weight of your layer has the shape (1, 3)"),
     ],
 )
 

@@ -302,7 +302,7 @@ def _judge_factor(answer):
                     f"{asked} gave {show(got)}: turned round. A large share has to "
                     "count more than a small one."
                 )
-            if abs(got - 1) < 1e-6:
+            if all(answer(list(sizes), other) == 1 for other in range(processes)):
                 return (
                     f"{asked} gave 1, and leaves it as it is: a mean over {size} and "
                     "one over another number of samples count the same."
@@ -340,6 +340,7 @@ def loss_factor(sizes, rank):
         (lambda sizes, rank: sizes[rank] / sum(sizes), "2 times too small"),
         (lambda sizes, rank: sum(sizes) / sizes[rank] / len(sizes), "turned round"),
         (lambda sizes, rank: 1, "gave 1, and leaves it as it is"),
+        (lambda sizes, rank: sizes[rank] / max(sizes), "should be 1.5, and is 1"),
         (lambda sizes, rank: sizes[rank], "should be 1.5, and is 12"),
         (lambda sizes, rank: sizes, "should be a number, but it is [12, 4]"),
     ],
@@ -656,6 +657,10 @@ waiting_line = Value(
     ),
     answer=12,
     mistakes=[
+        *(
+            (line, "Both processes come here, and no layer is called here.")
+            for line in (1, 2, 3, 4, 7, 9)
+        ),
         (
             5,
             "Unequal numbers of batches do end like this, but here they are equal, and "
