@@ -812,3 +812,17 @@ def test_loops_are_for_compiled_calls_that_record_nothing():
     torch._dynamo.reset()
     close(torch.compile(run, fullgraph=True, backend=backend)(x, weight), expected)
     assert asked == [1, 1, 0, 0]  # contiguous, made so, empty, with a gradient
+
+
+@pytest.mark.parametrize("height", [4, 5])
+def test_an_exported_size_may_become_odd_or_even(height):
+    class Layer(torch.nn.Module):
+        def forward(self, x):
+            return ours.group_norm(x, 3)
+
+    free = ({2: torch.export.Dim("height")},)
+    inputs = (draw(2, 3, height, 7),)
+    with torch.no_grad():
+        program = torch.export.export(Layer(), inputs, dynamic_shapes=free)
+    for x in (draw(2, 3, 8, 7), draw(2, 3, 9, 7)):
+        close(program.module()(x), theirs.group_norm(x, 3))
