@@ -575,6 +575,41 @@ def test_an_answer_that_ends_or_blocks_its_process_costs_no_other():
     assert judged({}, 5) == {}
 
 
+class Attack:
+    """An answer that runs code while it is read, in the process that judges it."""
+
+    def __init__(self, code):
+        self.code = code
+
+    def __reduce__(self):
+        return exec, (self.code,)
+
+
+PIPE = """
+import gc, multiprocessing.connection as c, os, time
+pipes = [o for o in gc.get_objects() if isinstance(o, c.Connection) and o.writable]
+"""
+ATTACKS = {
+    "begins a message": PIPE
+    + "for o in pipes: os.write(o.fileno(), b'\\0\\0\\0d')\ntime.sleep(99)",
+    "sends something else": PIPE
+    + """for o in pipes: o.send_bytes(b'{"a": 1}')\nos._exit(0)""",
+    "ends the judge": "import os\nos.kill(os.getppid(), 9)",
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_an_attack_on_the_judge_costs_no_other_answer(attack):
+    answers = {
+        "6.4": pickle.dumps((Attack(ATTACKS[attack]), {})),
+        "6.2": packed(chapter06.on_paper.answer),
+    }
+    results = judged(answers, 5, seconds=12)
+    end()
+    assert results["6.4"].outcome == "error"
+    assert results["6.2"].correct
+
+
 def test_where_no_process_can_be_forked_one_is_started():
     spawn = multiprocessing.get_context("spawn")
     right = packed(chapter06.on_paper.answer)

@@ -18,6 +18,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from dataclasses import asdict
 from functools import cache
 
@@ -29,10 +30,33 @@ from normlab.exercises.results import OUTCOMES, Result
 SECONDS = 45
 
 
+ENDED = "Your code ended the process that was to judge it."
+
+
 def judged(answers, seed, seconds=SECONDS):
     """The results for answers (number to bytes), from a process of this module."""
     if not answers:
         return {}
+    verdicts = _ask(answers, seed, seconds)
+    if verdicts is not None:
+        return {number: result_from(number, verdicts[number]) for number in answers}
+    # One of them ended the judge: each gets a judge that the others cannot end.
+    results = {}
+    for number, data in answers.items():
+        alone = _ask({number: data}, seed, seconds)
+        if alone is not None:
+            results[number] = result_from(number, alone[number])
+        elif _ask({}, seed, seconds) is None:
+            raise RuntimeError(
+                "The process that judges has ended; is there memory left?"
+            )
+        else:
+            results[number] = Result(number, "error", ENDED)
+    return results
+
+
+def _ask(answers, seed, seconds):
+    """What the judge says of the answers; None, and no judge, if it has ended."""
     request = {
         "seed": seed,
         "seconds": seconds,
@@ -44,9 +68,8 @@ def judged(answers, seed, seconds=SECONDS):
         line = judge.stdout.readline()
     if not line:
         end()
-        raise RuntimeError("The process that judges has ended; is there memory left?")
-    verdicts = json.loads(line)
-    return {number: result_from(number, fields) for number, fields in verdicts.items()}
+        return None
+    return json.loads(line)
 
 
 @cache
@@ -124,18 +147,28 @@ def apart(context, number, data, seed, seconds):
     )
     process.start()
     theirs.close()
-    try:
-        if ours.poll(seconds):
-            return json.loads(ours.recv_bytes())
-        message = (
-            f"Your code was still running after {seconds:g} seconds and was stopped."
-        )
-    except (EOFError, ValueError):
-        message = "Your code ended the process that was to judge it."
-    finally:
-        process.kill()
-        process.join()
+    # Read in a thread: an answer may find the pipe, and begin what it never ends.
+    found = []
+    reader = threading.Thread(
+        target=lambda: found.append(_fields(ours, number)), daemon=True
+    )
+    reader.start()
+    reader.join(seconds)
+    late = reader.is_alive()
+    process.kill()
+    process.join()
+    if not late:
+        return found[0]
+    message = f"Your code was still running after {seconds:g} seconds and was stopped."
     return asdict(Result(number, "error", message))
+
+
+def _fields(pipe, number):
+    try:
+        fields = json.loads(pipe.recv_bytes())
+        return asdict(result_from(number, fields))
+    except (EOFError, OSError, ValueError, KeyError, TypeError):
+        return asdict(Result(number, "error", ENDED))
 
 
 def main():
