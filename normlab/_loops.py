@@ -10,6 +10,8 @@ import functools
 
 import torch
 
+from normlab import _slices
+
 __all__ = ["allowed", "statistics"]
 
 
@@ -19,10 +21,7 @@ def allowed(x, *parameters):
     return (
         torch.compiler.is_compiling()
         and not torch.compiler.is_exporting()  # one graph, for odd and even sizes
-        and x.device.type == "cpu"
-        and x.is_contiguous()
-        and x.numel() > 0
-        and not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors))
+        and _slices.unrecorded(x, tensors)
     )
 
 

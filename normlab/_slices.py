@@ -19,17 +19,24 @@ SLICE = 2**19  # values for each thread; in float32 they and their results take 
 LONG = 2**13  # values in a set: from here on one running sum would lose digits
 
 
+def unrecorded(x, tensors):
+    """Whether x lies in a CPU's memory in order, and no gradient is wanted."""
+    return (
+        x.device.type == "cpu"  # other devices hide the wait for memory in other ways
+        and x.is_contiguous()
+        and x.numel() > 0
+        and not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors))
+    )
+
+
 def allowed(x, *parameters):
     """Whether plain values are all that is wanted: no gradient, transform or graph."""
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
     tensors = [t for t in (x, *parameters) if t is not None]
     return (
-        x.device.type == "cpu"  # other devices hide the wait for memory in other ways
-        and x.is_contiguous()
-        and x.numel() > 0
+        unrecorded(x, tensors)
         and all(type(t) in (Tensor, Parameter) for t in tensors)
-        and not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors))
         and all(forward_ad.unpack_dual(t).tangent is None for t in tensors)
         and torch._C._functorch.maybe_current_level() is None  # vmap, grad, ...
         and torch._C._len_torch_dispatch_stack() == 0  # make_fx, FakeTensorMode, ...

@@ -8,11 +8,11 @@ tensor that keeps its values in a CPU tensor inside and behaves as one on a GPU 
 
 - it meets no CPU tensor (but for numbers and indices), no NumPy, no CPU generator;
 - random numbers drawn on it are others than those of the CPU;
-- each result is off by rounding, always alike for the same values.
+- sums, products and functions are off by rounding, always alike for the same values.
 
 The stored outputs must hold nevertheless, under nbval, word for word. It cannot show
 what only a real device has: kernels that are missing, or its memory and speed.
-Expect a few minutes a notebook: each operation passes through Python.
+Each operation passes through Python: where nets are trained, that takes ten minutes.
 """
 
 import os
