@@ -1,13 +1,15 @@
 """How long our norms take, and how much memory, against torch's own and a plain copy.
 
 The calls that are compared run in turns, so that a slow moment slows all of them, and
-each figure is the median of many. On one thread the processor's time is taken, which
-other programs on the machine change least; on all threads it is the clock's.
+in another order each time, so that none always finds in the cache what the same one
+left there. Each figure is the median of many. On one thread the processor's time is
+taken, which other programs on the machine change least; on all threads the clock's.
 """
 
 import contextlib
 import ctypes
 import functools
+import random
 import statistics
 import time
 
@@ -84,10 +86,10 @@ def compiled(norm):
 
 
 def measure(calls, rounds, clock):
-    """The median time of each call, all of them run in turns."""
-    times = {name: [] for name in calls}
+    """The median time of each call, all of them run in turns, in changing order."""
+    times, order = {name: [] for name in calls}, random.Random(0)
     for count in range(rounds + 3):
-        for name, call in calls.items():
+        for name, call in order.sample([*calls.items()], len(calls)):
             start = clock()
             call()
             if count >= 3:  # the first rounds warm up

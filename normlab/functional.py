@@ -29,9 +29,8 @@ def statistics(x, dims, center=True):
     return mean, centered, var
 
 
-def scale_and_shift(centered, var, eps, weight=None, bias=None):
-    """Normalize, then affine: weight * (x - mean) / sqrt(var + eps) + bias."""
-    scale = torch.rsqrt(var + eps)
+def scale_and_shift(centered, scale, weight=None, bias=None):
+    """Normalize, then affine, with scale = 1 / sqrt(var + eps)."""
     if weight is not None and _as_large_as(centered, weight, scale):
         # a weight for every value: their product would be as large as x
         centered, scale = centered * scale, weight
@@ -50,9 +49,12 @@ def normalize(x, dims, eps, weight=None, bias=None):
     """All three steps: as defined, or the same faster where no gradient is wanted."""
     if _slices.allowed(x, weight, bias):
         return _slices.normalize(x, dims, eps, weight, bias)
-    found = _loops.statistics if _loops.allowed(x, weight, bias) else statistics
-    _, centered, var = found(x, dims)
-    return scale_and_shift(centered, var, eps, weight, bias)
+    if _loops.allowed(x, weight, bias):
+        centered, scale = _loops.center_and_scale(x, dims, eps)
+    else:
+        _, centered, var = statistics(x, dims)
+        scale = torch.rsqrt(var + eps)
+    return scale_and_shift(centered, scale, weight, bias)
 
 
 def update_running(running_mean, running_var, mean, var, values, momentum):
@@ -144,7 +146,8 @@ def batch_norm(
         centered = x - per_channel(running_mean, x)
         var = per_channel(running_var, x).to(x.dtype)
     weight, bias = per_channel(weight, x), per_channel(bias, x)
-    return scale_and_shift(centered, var, eps, weight, bias).to(input.dtype)
+    scale = torch.rsqrt(var + eps)
+    return scale_and_shift(centered, scale, weight, bias).to(input.dtype)
 
 
 def instance_norm(
@@ -196,7 +199,8 @@ def instance_norm(
         centered = x - per_channel(running_mean, x)
         var = per_channel(running_var, x).to(x.dtype)
     weight, bias = per_channel(weight, x), per_channel(bias, x)
-    return scale_and_shift(centered, var, eps, weight, bias).to(input.dtype)
+    scale = torch.rsqrt(var + eps)
+    return scale_and_shift(centered, scale, weight, bias).to(input.dtype)
 
 
 def layer_norm(
@@ -295,4 +299,5 @@ def rms_norm(
     eps = torch.finfo(x.dtype).eps if eps is None else eps
     dims = tuple(range(-len(normalized_shape), 0))
     _, x, mean_square = statistics(x, dims, center=False)
-    return scale_and_shift(x, mean_square, eps, weight).to(input.dtype)
+    scale = torch.rsqrt(mean_square + eps)
+    return scale_and_shift(x, scale, weight).to(input.dtype)

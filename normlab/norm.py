@@ -136,11 +136,12 @@ class Norm(Tracked):
             )
             centered, var = x - mean, var.to(x.dtype)
         eps = torch.finfo(x.dtype).eps if self.eps is None else self.eps
+        scale = torch.rsqrt(var + eps)
         weight, bias = (
             _along(t, sets, lambda dim: dim.axis in self.parameter_axes)
             for t in (self.weight, self.bias)
         )
-        y = functional.scale_and_shift(centered, var, eps, weight, bias)
+        y = functional.scale_and_shift(centered, scale, weight, bias)
         return y.reshape(input.shape).to(input.dtype)
 
     def _check(self, input, values, from_input):

@@ -176,7 +176,8 @@ class SyncBatchNorm(BatchNorm):
             )
         self._count_batch()
         weight, bias = (functional.per_channel(t, x) for t in (self.weight, self.bias))
-        y = functional.scale_and_shift(x - mean, var, self.eps, weight, bias)
+        scale = torch.rsqrt(var + self.eps)
+        y = functional.scale_and_shift(x - mean, scale, weight, bias)
         return y.to(input.dtype)
 
     def _group(self):

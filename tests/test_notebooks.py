@@ -1,8 +1,11 @@
 """Every chapter satisfies every check, and every check rejects a broken chapter."""
 
 import ast
-import copy
 import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -11,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 import notebooks
 import solved
 from normlab import exercises
-from notebook_checks import CHECKS, FOLDER, INSTALL, Chapter, bound_names, parsed, texts
+from notebook_checks import CHECKS, FOLDER, INSTALL, Chapter, bound_names, parsed
 
 PATHS = sorted(FOLDER.glob("*.ipynb"))
 
@@ -23,59 +26,7 @@ def test_chapter(check, path):
     assert not found, "\n".join(found)
 
 
-@pytest.fixture
-def progress_elsewhere(tmp_path, monkeypatch):
-    """What the solutions solve is not noted as the reader's progress."""
-    monkeypatch.setenv("NORMLAB_PROGRESS", str(tmp_path / "progress.json"))
-
-
 # -- run twice ------------------------------------------------------------------------
-
-
-def differences_when_run_twice(nb, folder):
-    """Run each code cell twice in a row: what it shows must be what is stored.
-
-    Where it is an exercise's stub, its solution is run twice as well, right after it,
-    and must be found correct; so the rest of the notebook is that of a student who
-    solved all. One kernel for both versions halves the time.
-    """
-    stubs = {stub.index: stub for stub in solved.stubs(nb)}
-    runs, cells = [], solved.solved(nb).cells
-    for index, cell in enumerate(nb.cells):
-        if cell.cell_type == "code":
-            runs += [(cell, None)] * 2 + [(cells[index], stubs.get(index))] * 2 * (
-                index in stubs
-            )
-    twice = copy.deepcopy(nb)
-    twice.cells = [
-        nbformat.from_dict(cell | {"id": f"{cell.id[:58]}-{k}"})
-        for k, (cell, _) in enumerate(runs)
-    ]
-    _, failure = notebooks.execute(twice, folder)
-    if failure:
-        yield failure
-        return
-    for index, (cell, (original, stub)) in enumerate(
-        zip(twice.cells, runs, strict=True)
-    ):
-        shown = list(texts(cell.outputs))
-        run = ("first", "second")[index % 2]
-        where = f"{notebooks.where(twice, index)}, {run} run"
-        if stub:
-            correct = f"✓ Correct (exercise {stub.exercise.number})"
-            if not any(correct in text for _, text in shown):
-                yield f"{where} of the solution: {shown}"
-        elif shown != list(texts(original.outputs)):
-            yield f"{where}: {shown} not {list(texts(original.outputs))}"
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_each_cell_may_run_twice(path, progress_elsewhere):
-    nb = nbformat.read(path, as_version=4)
-    found = list(differences_when_run_twice(nb, path.parent))
-    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
@@ -95,19 +46,36 @@ def test_what_a_student_answers_changes_no_other_cell(path):
             assert {bound[name] for name in read & bound.keys()} <= {index}
 
 
+def run_by_nbval(nb, path, *more):
+    """The report of nbval with the plugin that runs cells twice, and nothing else."""
+    nbformat.write(nb, path)
+    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env"]
+    plugins = ["-p", "twice", "-p", "no:cacheprovider", "--color=no"]
+    here = Path(__file__).parent
+    folders = here, here.parent / "tools", path.parent
+    done = subprocess.run(
+        [*command, *plugins, *more, f"--rootdir={path.parent}", "-c", os.devnull, path],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
 @pytest.mark.slow
 def test_a_cell_that_may_not_run_twice_is_found(tmp_path):
     nb = new_notebook(cells=[new_code_cell("x = 0"), new_code_cell("x += 1; print(x)")])
     nb.cells[1].outputs = [new_output("stream", name="stdout", text="1\n")]
-    (found,) = differences_when_run_twice(nb, tmp_path)
-    assert "second run: [('stdout', '2\\n')] not [('stdout', '1\\n')]" in found
+    for count, cell in enumerate(nb.cells):
+        cell.execution_count = count + 1
+    code, report = run_by_nbval(nb, tmp_path / "counts.ipynb")
+    assert code == 1
+    assert "1 failed, 1 passed" in report
+    assert "Cell 1: Cell outputs differ (run a second time)" in report
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("answer", ["(3,)", "(4,)"])
-def test_a_solution_that_is_not_found_correct_is_found(
-    answer, tmp_path, monkeypatch, progress_elsewhere
-):
+def test_a_solution_that_is_not_found_correct_is_found(answer, tmp_path):
     exercise = exercises.chapters()[0]["shape_of_the_mean"]
     check = "exercises.shape_of_the_mean.check(shape)"
     nb = new_notebook(
@@ -119,14 +87,19 @@ def test_a_solution_that_is_not_found_correct_is_found(
     shown = {"text/plain": repr(exercise.check(...)),
              "text/html": exercise.check(...)._repr_html_()}  # fmt: skip
     nb.cells[1].outputs = [new_output("execute_result", shown, execution_count=2)]
-    monkeypatch.setattr(exercise, "code", f"answer = {answer}")
-    found = list(differences_when_run_twice(nb, tmp_path))
+    nb.cells[1].execution_count = 2
+    (tmp_path / "other.py").write_text(
+        "from normlab.exercises import chapter00\n"
+        f"chapter00.shape_of_the_mean.code = 'answer = {answer}'\n"
+    )
+    code, report = run_by_nbval(nb, tmp_path / "shape.ipynb", "-p", "other")
     if exercise.check(eval(answer)).correct:
-        assert found == []
+        assert code == 0
+        assert "2 passed" in report
     else:
-        assert len(found) == 2
-        assert "second run of the solution: [('text/html'" in found[1]
-        assert "✗ Not yet (exercise 0.1)" in found[1]
+        assert code == 1
+        assert "Cell 1: Not found correct: ['✗ Not yet (exercise 0.1)" in report
+        assert f"answer = {answer}".replace("answer", "shape") in report
 
 
 # -- the checks themselves ------------------------------------------------------------
