@@ -28,9 +28,9 @@ lab: $(STAMP) ## open the course in JupyterLab (JUPYTER_ARGS=... passes options 
 test: $(STAMP) $(GRADER) lint browser ## prove everything: style, units, notebooks, browser
 	$(RUN) pytest tests normlab notebooks -m "not browser" \
 	    --nbval --nbval-current-env --nbval-cell-timeout=120 \
-	    -n 2 --dist loadfile --cov=normlab --cov-report=term-missing:skip-covered \
+	    -n 3 --dist loadfile --cov=normlab --cov-report=term-missing:skip-covered \
 	    --cov-fail-under=98
-	$(RUN) pytest tests/browser -m browser
+	$(RUN) pytest tests/browser -m browser -n 2 --dist loadfile
 
 unit: $(STAMP) ## run the fast tests and the examples in docstrings
 	$(RUN) pytest tests normlab -m "not browser and not slow" -n 2 --dist loadfile
