@@ -26,11 +26,10 @@ lab: $(STAMP) ## open the course in JupyterLab (JUPYTER_ARGS=... passes options 
 	$(RUN) jupyter lab $(ROOT) --LabApp.default_url=/lab/tree/$(FIRST) $(JUPYTER_ARGS)
 
 test: $(STAMP) $(GRADER) lint browser ## prove everything: style, units, notebooks, browser
-	$(RUN) pytest tests normlab notebooks -m "not browser" \
+	$(RUN) pytest tests normlab notebooks \
 	    --nbval --nbval-current-env --nbval-cell-timeout=120 \
 	    -n 3 --dist loadfile --cov=normlab --cov-report=term-missing:skip-covered \
 	    --cov-fail-under=98
-	$(RUN) pytest tests/browser -m browser -n 2 --dist loadfile
 
 unit: $(STAMP) ## run the fast tests and the examples in docstrings
 	$(RUN) pytest tests normlab -m "not browser and not slow" -n 2 --dist loadfile

@@ -46,60 +46,47 @@ def test_what_a_student_answers_changes_no_other_cell(path):
             assert {bound[name] for name in read & bound.keys()} <= {index}
 
 
-def run_by_nbval(nb, path, *more):
-    """The report of nbval with the plugin that runs cells twice, and nothing else."""
-    nbformat.write(nb, path)
-    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env"]
-    plugins = ["-p", "twice", "-p", "no:cacheprovider", "--color=no"]
+@pytest.mark.slow
+def test_what_may_not_run_twice_and_a_solution_that_is_wrong_are_found(tmp_path):
+    exercise = exercises.chapters()[0]["shape_of_the_mean"]
+    stub = "shape = ...\nexercises.shape_of_the_mean.check(shape)"
+    begun = exercise.check(...)
+    shown = {"text/plain": repr(begun), "text/html": begun._repr_html_()}
+    cells = [
+        ("from normlab.exercises import chapter00 as exercises", []),
+        (stub, [new_output("execute_result", shown, execution_count=2)]),
+        ("x = 0", []),
+        ("x += 1; print(x)", [new_output("stream", name="stdout", text="1\n")]),
+    ]
+    nb = new_notebook(
+        cells=[
+            new_code_cell(source, outputs=outputs, execution_count=count)
+            for count, (source, outputs) in enumerate(cells, 1)
+        ]
+    )
+    for name in ("right", "wrong"):
+        nbformat.write(nb, tmp_path / f"{name}.ipynb")
+    (tmp_path / "spoiler.py").write_text(
+        "from normlab.exercises import chapter00\n\n"
+        "def pytest_runtest_setup(item):\n"
+        "    if item.path.stem == 'wrong':\n"
+        "        chapter00.shape_of_the_mean.code = 'answer = (4,)'\n"
+    )
     here = Path(__file__).parent
-    folders = here, here.parent / "tools", path.parent
+    folders = here, here.parent / "tools", tmp_path
+    plugins = ["-p", "twice", "-p", "spoiler", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*command, *plugins, *more, f"--rootdir={path.parent}", "-c", os.devnull, path],
+        [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", *plugins,
+         "--color=no", f"--rootdir={tmp_path}", "-c", os.devnull, tmp_path],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))},
         capture_output=True, text=True,
     )  # fmt: skip
-    return done.returncode, done.stdout
-
-
-@pytest.mark.slow
-def test_a_cell_that_may_not_run_twice_is_found(tmp_path):
-    nb = new_notebook(cells=[new_code_cell("x = 0"), new_code_cell("x += 1; print(x)")])
-    nb.cells[1].outputs = [new_output("stream", name="stdout", text="1\n")]
-    for count, cell in enumerate(nb.cells):
-        cell.execution_count = count + 1
-    code, report = run_by_nbval(nb, tmp_path / "counts.ipynb")
-    assert code == 1
-    assert "1 failed, 1 passed" in report
-    assert "Cell 1: Cell outputs differ (run a second time)" in report
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("answer", ["(3,)", "(4,)"])
-def test_a_solution_that_is_not_found_correct_is_found(answer, tmp_path):
-    exercise = exercises.chapters()[0]["shape_of_the_mean"]
-    check = "exercises.shape_of_the_mean.check(shape)"
-    nb = new_notebook(
-        cells=[
-            new_code_cell("from normlab.exercises import chapter00 as exercises"),
-            new_code_cell(f"shape = ...\n{check}"),
-        ]
-    )
-    shown = {"text/plain": repr(exercise.check(...)),
-             "text/html": exercise.check(...)._repr_html_()}  # fmt: skip
-    nb.cells[1].outputs = [new_output("execute_result", shown, execution_count=2)]
-    nb.cells[1].execution_count = 2
-    (tmp_path / "other.py").write_text(
-        "from normlab.exercises import chapter00\n"
-        f"chapter00.shape_of_the_mean.code = 'answer = {answer}'\n"
-    )
-    code, report = run_by_nbval(nb, tmp_path / "shape.ipynb", "-p", "other")
-    if exercise.check(eval(answer)).correct:
-        assert code == 0
-        assert "2 passed" in report
-    else:
-        assert code == 1
-        assert "Cell 1: Not found correct: ['✗ Not yet (exercise 0.1)" in report
-        assert f"answer = {answer}".replace("answer", "shape") in report
+    assert done.returncode == 1, done.stderr
+    assert "3 failed, 5 passed" in done.stdout
+    assert done.stdout.count("Cell 3: Cell outputs differ (run a second time)") == 2
+    wrong = "Cell 1: Not found correct: ['✗ Not yet (exercise 0.1)"
+    assert done.stdout.count(wrong) == 1
+    assert "shape = (4,)" in done.stdout
 
 
 # -- the checks themselves ------------------------------------------------------------
