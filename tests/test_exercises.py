@@ -372,6 +372,50 @@ def test_values_that_tell_the_mistake():
     assert exercise.code == "answer = 1.25"
 
 
+def test_a_mistake_in_one_entry_is_told_whatever_the_others_are():
+    exercise = Value(
+        "1.1",
+        answer={"a": 1, "b": 2, "c": 3},
+        mistakes=[({"a": 9, "b": 2, "c": 3}, "a."), ({"a": 9, "b": 9, "c": 3}, "ab.")],
+        **TEXTS,
+    )
+    told = {
+        (9, 2, 3): "a.",
+        (9, 2, 7): "a.",
+        (9, 9, 3): "ab.",
+        (9, 9, 7): "ab.",  # what more entries tell comes first
+        (9, 7, 7): "a.",
+    }
+    for entries, sentence in told.items():
+        answer = dict(zip("abc", entries, strict=True))
+        assert exercise.check(answer).message == sentence
+    assert exercise.check({"a": 1, "b": 9, "c": 3}).message not in ("a.", "ab.")
+    assert exercise.check({"a": 9, "b": 2}).message != "a."  # an entry is missing
+    assert exercise.check({"a": 1, "b": 2, "c": 3}).correct
+
+
+DICTS = [
+    (exercise, value)
+    for chapter in CHAPTERS.values()
+    for exercise in chapter.values()
+    if isinstance(exercise, Value) and isinstance(exercise.answer, dict)
+    for value, _ in exercise.mistakes
+]
+
+
+@pytest.mark.parametrize(
+    ("exercise", "value"), DICTS, ids=lambda x: getattr(x, "number", "")
+)
+def test_every_mistake_in_a_dict_is_told_beside_another(exercise, value):
+    sentence = exercise.check(value).message
+    right = exercise.answer
+    alike = [key for key in right if value[key] == right[key]]
+    for key in alike:
+        told = exercise.check({**value, key: 12345.678}).message
+        assert told in [text for _, text in exercise.mistakes]
+        assert told == sentence or len(alike) < len(right) - 1
+
+
 def test_values_are_shown_short_and_rounded():
     assert compare.show(torch.tensor(0.1)) == compare.show(np.float32(0.1)) == "0.1"
     assert compare.show(torch.ones(2, 3)) == "a tensor of shape (2, 3)"

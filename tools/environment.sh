@@ -34,8 +34,10 @@ echo "normlab: making the environment in $venv with $version (once; a few minute
 Remove it (make clean) and run make again; on Debian and Ubuntu make sure that
 the package python3-venv is installed."
 
-# 3. The packages, exactly as locked, then normlab itself, from this folder.
-"$bin/python" -m pip install --no-compile -r requirements.lock || fail \
+# 3. The packages, exactly as locked, then normlab itself, from this folder. An
+# environment that is only brought up to date has most of them: pip need not list them.
+quiet=$(test ! -e "$venv/.normlab" || echo --quiet)
+"$bin/python" -m pip install $quiet --no-compile -r requirements.lock || fail \
     "could not install the packages; what pip says stands above.
 Is there a network? pip must reach its package index, or the one that PIP_INDEX_URL
 names. Run make again and pip goes on with what is already there."

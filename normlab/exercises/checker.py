@@ -215,7 +215,30 @@ class Value(Exercise):
             for value, sentence in self.mistakes:
                 if compare.difference(value, answer, **self.allowed) is None:
                     return sentence, ()
+            for sentence in self._in_parts(compare.builtin(answer)):
+                return sentence, ()
         return found
+
+    def _in_parts(self, answer):
+        """The sentences of the mistakes that a dict holds beside others.
+
+        First those that most entries tell: fewer may agree by chance.
+        """
+        right, found = self.answer, []
+        for value, sentence in self.mistakes:
+            if not all(
+                isinstance(given, dict) and given.keys() == right.keys()
+                for given in (right, value, answer)
+            ):
+                continue
+            wrong = [key for key in right if self._differ(right[key], value[key])]
+            if not any(self._differ(value[key], answer[key]) for key in wrong):
+                found.append((len(wrong), sentence))
+        found.sort(key=lambda pair: -pair[0])
+        return [sentence for _, sentence in found]
+
+    def _differ(self, expected, got):
+        return compare.difference(expected, got, **self.allowed) is not None
 
 
 class Choice(Exercise):
