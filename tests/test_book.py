@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import badges
+import build_book
 import normlab
 
 sys.path.append(str(badges.ROOT / "book" / "_ext"))
@@ -25,6 +26,19 @@ def test_links_open_the_chapter_on_colab_and_binder():
         "Binder": "https://mybinder.org/v2/gh/normlab/normlab/main"
         "?labpath=notebooks%2F06_groupnorm.ipynb",
     }
+
+
+def test_a_changed_style_alone_builds_the_book_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(build_book, "ROOT", tmp_path)
+    monkeypatch.setattr(build_book, "HTML", tmp_path / "html")
+    for folder in (tmp_path / "book" / "_static", tmp_path / "html" / "_static"):
+        folder.mkdir(parents=True)
+        (folder / "normlab.css").write_text("a { color: red }")
+    assert not build_book.style_has_changed()
+    (tmp_path / "book" / "_static" / "normlab.css").write_text("a { color: tan }")
+    assert build_book.style_has_changed()
+    (tmp_path / "html" / "_static" / "normlab.css").unlink()
+    assert build_book.style_has_changed()
 
 
 def test_a_hub_clones_the_repository_and_opens_the_chapter_in_it():

@@ -6,6 +6,7 @@ Takes the notebooks with their stored outputs and runs nothing. A warning is an 
 What has not changed since the last build is not built again.
 """
 
+import filecmp
 import subprocess
 import sys
 from pathlib import Path
@@ -19,9 +20,19 @@ COMMAND = [
 ]
 
 
+def style_has_changed():
+    """Sphinx copies style and scripts only with a page that has changed."""
+    folders = ROOT / "book" / "_static", HTML / "_static"
+    _, different, missing = filecmp.cmpfiles(
+        *folders, [path.name for path in folders[0].iterdir()], shallow=False
+    )
+    return bool(different or missing)
+
+
 def build():
     """Build, and return what the build says and whether it is right."""
-    done = subprocess.run(COMMAND, cwd=ROOT, capture_output=True, text=True)
+    command = [*COMMAND, *["--all"] * style_has_changed()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return done.stdout + done.stderr, done.returncode == 0
 
 

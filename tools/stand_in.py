@@ -12,7 +12,7 @@ tensor that keeps its values in a CPU tensor inside and behaves as one on a GPU 
 
 The stored outputs must hold nevertheless, under nbval, word for word. It cannot show
 what only a real device has: kernels that are missing, or its memory and speed.
-Each operation passes through Python: where nets are trained, that takes ten minutes.
+Each operation passes through Python: where nets are trained, that takes minutes.
 """
 
 import os
