@@ -92,7 +92,8 @@ $(GRADER): grading.lock $(STAMP)
 	$(RUN) pip check
 	@$(RUN) jupyter labextension disable --level=sys_prefix \
 	    "@jupyter/nbgrader" >/dev/null 2>&1
-	@for part in formgrader validate_assignment assignment_list course_list; do \
-	    $(RUN) jupyter server extension disable --sys-prefix \
-	        nbgrader.server_extensions.$$part >/dev/null 2>&1; done
+	@$(BIN)/python -c "from jupyter_server.extension.serverextension import \
+	    toggle_server_extension_python as toggle; \
+	    [toggle('nbgrader.server_extensions.' + part, False) for part in ( \
+	    'formgrader', 'validate_assignment', 'assignment_list', 'course_list')]"
 	@touch $@
