@@ -17,33 +17,38 @@ from normlab import _slices
 __all__ = ["allowed", "center_and_scale"]
 
 LONG = 2**11  # values in a set; in a short one, two halves make worse use of the cache
-FEW = 16  # values that a processor handles at once; up to 8 it would make no loop
+FEW = 16  # values that a processor handles at once; of 8 or less it makes no loop
 
 
 def allowed(x, *parameters):
     """Whether a graph without gradients is being made, for a processor."""
     tensors = [t for t in (x, *parameters) if t is not None]
-    return (
-        torch.compiler.is_compiling()
-        and not torch.compiler.is_exporting()  # one graph, for odd and even sizes
-        and _slices.unrecorded(x, tensors)
-    )
+    return torch.compiler.is_compiling() and _slices.unrecorded(x, tensors)
 
 
 def center_and_scale(x, dims, eps):
     """x less its mean over the last len(dims) axes, and 1 / sqrt(var + eps)."""
     flat = x.flatten(-len(dims))
     n = flat.shape[-1]
-    parts = flat.chunk(2, -1) if n >= LONG and n % 2 == 0 else [flat]
+    parts = flat.chunk(2, -1) if _known(n >= LONG) and _known(n % 2 == 0) else [flat]
 
     def average(parts):
         return functools.reduce(torch.add, parts).sum(-1, keepdim=True) / n
 
     mean = average(parts)
     var = average([(part - mean).square() for part in parts])
-    scale = _kept(torch.rsqrt(var + eps), flat)
+    scale = torch.rsqrt(var + eps)
+    scale = _kept(scale, flat) if _known(n >= FEW) else scale
     shape = [*x.shape[: -len(dims)], *[1] * len(dims)]
     return x - mean.view(shape), scale.view(shape)
+
+
+def _known(fact):
+    """Whether a graph may rely on it. Of a size left open, another graph would have to
+    be made for each answer."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true  # slow
+
+    return statically_known_true(fact)
 
 
 def _kept(scale, flat):

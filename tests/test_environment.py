@@ -127,7 +127,7 @@ def test_every_way_in_asks_for_the_same_python():
 
 
 def test_make_installs_the_lock_and_renews_it_from_the_project():
-    assert "pip install --no-compile -r requirements.lock" in read(
+    assert "pip install $quiet --no-compile -r requirements.lock" in read(
         "tools/environment.sh"
     )
     assert re.search(r"^\$\(STAMP\):.* requirements.lock", read("Makefile"), re.M)

@@ -818,9 +818,9 @@ def test_loops_are_for_compiled_calls_that_record_nothing():
         return graph
 
     def run(x, weight):
-        return ours.layer_norm(x, (4,), weight)
+        return ours.layer_norm(x, (16,), weight)
 
-    x, weight = draw(3, 4), torch.nn.Parameter(draw(4, seed=1))
+    x, weight = draw(3, 16), torch.nn.Parameter(draw(16, seed=1))
     expected = run(x, weight)
     for inputs in ((x, weight), (x.t().contiguous().t(), weight), (x[:0], weight)):
         with torch.no_grad():
@@ -830,6 +830,22 @@ def test_loops_are_for_compiled_calls_that_record_nothing():
     torch._dynamo.reset()
     close(torch.compile(run, fullgraph=True, backend=backend)(x, weight), expected)
     assert asked == [1, 1, 0, 0]  # contiguous, made so, empty, with a gradient
+
+
+def test_sizes_that_are_left_open_need_one_graph():
+    graphs = []
+
+    def backend(graph, examples):
+        graphs.append(graph)
+        return graph
+
+    torch._dynamo.reset()
+    norm = torch.compile(ours.group_norm, fullgraph=True, dynamic=True, backend=backend)
+    for length in (5, 8, 9, 1023, 1024, 1025):  # short and long, odd and even sets
+        x = draw(3, 6, length)
+        with torch.no_grad():
+            close(norm(x, 2), theirs.group_norm(x, 2))
+    assert len(graphs) == 1
 
 
 @pytest.mark.parametrize("height", [4, 5])
