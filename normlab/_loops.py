@@ -2,10 +2,10 @@
 
 torch.compile makes one loop of each line, and around them one over the sets. Two habits
 of it cost most of the time, and the lines here work around both. In a sum each addition
-waits for the one before, so that a long set is summed as two halves, in half as many.
-And of what it computes for each set it keeps the sums alone: the square root and the
-division after them, which take longer than all the rest, it does again for every few
-values of the output. So the scale is made to look like one more sum.
+waits for the one before: a long set is summed as two halves side by side. And of what
+it computes for each set it keeps the sums alone; the square root and the division after
+them, which take longer than all the rest, it does again for every few values of the
+output. So the scale is made to look like one more sum.
 """
 
 import functools
@@ -44,8 +44,10 @@ def center_and_scale(x, dims, eps):
 
 
 def _known(fact):
-    """Whether a graph may rely on it. Of a size left open, another graph would have to
-    be made for each answer."""
+    """Whether it holds in this graph; not of a size left open, which may do without.
+
+    To ask otherwise would make another graph for each answer.
+    """
     from torch.fx.experimental.symbolic_shapes import statically_known_true  # slow
 
     return statically_known_true(fact)
