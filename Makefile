@@ -13,7 +13,7 @@ FIRST  := $(firstword $(wildcard notebooks/00*.ipynb notebooks/06*.ipynb))
 # Jupyter refuses to run as root (in a container, say) without being told to.
 ROOT   := $(if $(filter 0,$(shell id -u)),--allow-root)
 # Images of containers like to forbid compiled files. Without them every process, and
-# there is one for each notebook, spends five seconds on compiling torch and the rest.
+# there is one for each notebook, spends seconds on compiling torch and the rest anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

@@ -3,10 +3,9 @@
 A notebook has one cell for each exercise of its chapter: a stub, and the check that
 ends it. `normlab.exercises` has the solutions. Here the two meet, so nothing has to be
 written twice: ``stubs(nb)`` finds the cells, ``Stub.solution`` is the code that solves
-one under the names of the notebook, and ``solved(nb)`` is a copy with all of them in.
+one under the names of the notebook, and ``Stub.solved`` the cell with it in.
 """
 
-import copy
 import io
 import re
 import tokenize
@@ -44,6 +43,11 @@ class Stub:
         """
         return renamed(self.exercise.code, self.exercise.name, self.bound)
 
+    @property
+    def solved(self):
+        """The cell's code with the solution in the stub's place."""
+        return f"{self.solution}\n\n\n{self.check}"
+
 
 def stubs(nb):
     """The exercises' cells of a notebook, in their order.
@@ -71,14 +75,6 @@ def stubs(nb):
                 f"Exercise {number} ({name}) has {len(cells)} cells, not 1."
             )
     return sorted((cells[0] for cells in found.values()), key=lambda stub: stub.index)
-
-
-def solved(nb):
-    """A copy of a notebook in which each stub is the exercise's own solution."""
-    nb = copy.deepcopy(nb)
-    for stub in stubs(nb):
-        nb.cells[stub.index].source = f"{stub.solution}\n\n\n{stub.check}"
-    return nb
 
 
 def renamed(code, old, new):
