@@ -75,9 +75,10 @@ def test_what_may_not_run_twice_and_a_solution_that_is_wrong_are_found(tmp_path)
     here = Path(__file__).parent
     folders = here, here.parent / "tools", tmp_path
     plugins = ["-p", "twice", "-p", "spoiler", "-p", "no:cacheprovider"]
+    # -rN: no summary, which says each failure again, cut short or not as CI is set.
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", *plugins,
-         "--color=no", f"--rootdir={tmp_path}", "-c", os.devnull, tmp_path],
+         "--color=no", "-rN", f"--rootdir={tmp_path}", "-c", os.devnull, tmp_path],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))},
         capture_output=True, text=True,
     )  # fmt: skip
