@@ -28,7 +28,7 @@ lab: $(STAMP) ## open the course in JupyterLab (JUPYTER_ARGS=... passes options 
 test: $(STAMP) $(GRADER) lint browser ## prove everything: style, units, notebooks, browser
 	$(RUN) pytest tests normlab notebooks \
 	    --nbval --nbval-current-env --nbval-cell-timeout=120 \
-	    -n 3 --dist loadfile --cov=normlab --cov-report=term-missing:skip-covered \
+	    -n 3 --dist loadfile --no-loadscope-reorder --cov=normlab --cov-report=term-missing:skip-covered \
 	    --cov-fail-under=98
 
 unit: $(STAMP) ## run the fast tests and the examples in docstrings

@@ -79,7 +79,8 @@ def test_what_may_not_run_twice_and_a_solution_that_is_wrong_are_found(tmp_path)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", *plugins,
          "--color=no", "-rN", f"--rootdir={tmp_path}", "-c", os.devnull, tmp_path],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders)),
+                          "PYTEST_ADDOPTS": ""},
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 1, done.stderr

@@ -331,14 +331,16 @@ def test_the_python_line_makes_the_same_explorer(page):
 # --------------------------------------------------------------------- on a plain page
 
 
-def slide(page, label, value):
-    """Put a slider on the stop at this place, as a pointer does: many inputs."""
+def slide(page, label, *places):
+    """Put a slider on the stops at these places, as a pointer does, without a rest."""
     page.get_by_label(label, exact=True).evaluate(
-        """(input, value) => {
-          input.value = value;
-          input.dispatchEvent(new Event("input", { bubbles: true }));
+        """(input, places) => {
+          for (const place of places) {
+            input.value = place;
+            input.dispatchEvent(new Event("input", { bubbles: true }));
+          }
         }""",
-        value,
+        places,
     )
 
 
@@ -549,8 +551,7 @@ def test_changes_are_announced_when_the_slider_rests(open_widgets):
     page = open_widgets(GroupWalk())
     live = page.locator("[aria-live]")
     assert live.inner_text() == ""
-    for place in (1, 2, 3):
-        slide(page, "Groups G", place)
+    slide(page, "Groups G", 1, 2, 3)
     page.wait_for_function("document.querySelector('[aria-live]').textContent")
     assert live.inner_text() == GroupWalk(groups=8).sentence()
 
