@@ -20,9 +20,14 @@ PLACES = (
     r"C:\Program Files\Google\Chrome\Application\chrome.exe",
     r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
 )
+FONTS = "fonts-liberation"
 INSTALLERS = (
     [[sys.executable, "-m", "playwright", "install", "chromium"]],
-    [["apt-get", "update"], ["apt-get", "install", "-y", "chromium"]],
+    # What Debian recommends beside it is a hundred packages more, printing and all.
+    [
+        ["apt-get", "update"],
+        ["apt-get", "install", "-y", "--no-install-recommends", "chromium", FONTS],
+    ],
 )
 
 
