@@ -25,7 +25,8 @@ help: ## list these commands
 lab: $(STAMP) ## open the course in JupyterLab (JUPYTER_ARGS=... passes options on)
 	$(RUN) jupyter lab $(ROOT) --LabApp.default_url=/lab/tree/$(FIRST) $(JUPYTER_ARGS)
 
-test: $(STAMP) $(GRADER) lint browser ## prove everything: style, units, notebooks, browser
+test: $(STAMP) ## prove everything: style, units, notebooks, browser
+	@$(MAKE) --no-print-directory -j3 $(GRADER) lint browser
 	$(RUN) pytest tests normlab notebooks \
 	    --nbval --nbval-current-env --nbval-cell-timeout=120 \
 	    -n 3 --dist loadfile --no-loadscope-reorder --cov=normlab --cov-report=term-missing:skip-covered \
