@@ -13,7 +13,9 @@ def markdown(rows):
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *body))
 
 
-for name in sys.argv[1:] or NAMES:
-    print(
-        f"## {name}\n\n{markdown(import_module(f'bench.{name}').table())}\n", flush=True
-    )
+if __name__ == "__main__":
+    for name in sys.argv[1:] or NAMES:
+        print(
+            f"## {name}\n\n{markdown(import_module(f'bench.{name}').table())}\n",
+            flush=True,
+        )

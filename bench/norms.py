@@ -2,16 +2,24 @@
 
 The calls that are compared run in turns, so that a slow moment slows all of them, and
 in another order each time, so that none always finds in the cache what the same one
-left there. Each figure is the median of many. On one thread the processor's time is
+left there. Each time is the median of many. On one thread the processor's time is
 taken, which other programs on the machine change least; on all threads the clock's.
+
+Where tensors come to lie in memory changes some times by half, for as long as the
+process lives. So each row is measured in several new processes, and each figure is the
+median of theirs.
 """
 
 import contextlib
 import ctypes
 import functools
+import itertools
 import random
 import statistics
+import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import torch
 import torch.nn.functional as theirs
@@ -143,10 +151,10 @@ def tensors_for(norm, shape):
     return [torch.randn(size, generator=generator) for size in sizes]
 
 
-def row(name, norm, shape, threads, rounds):
-    """One row of the table: the times of torch, and ours against them."""
+def figures(name, norm, shape, threads, rounds):
+    """The figures of one row: torch's time and how the others compare with it."""
+    keep_freed_memory()
     torch.set_num_threads(threads)
-    torch._dynamo.reset()
     x, *parameters = tensors_for(norm, shape)
     fused, eager = (functools.partial(norm, library) for library in (theirs, ours))
     fast = compiled(eager)
@@ -163,17 +171,25 @@ def row(name, norm, shape, threads, rounds):
         "compiled": backward(fast, x, *parameters),
     }
     one, both = (measure(calls, rounds, clock) for calls in (forwards, backwards))
-    memory = [peak_memory(backwards[key], x) for key in ("torch", "ours")]
+    return (
+        one["torch"] * 1000,
+        one["torch"] / one["copy"],
+        one["ours"] / one["copy"],
+        *(one[key] / one["torch"] for key in ("ours", "compiled")),
+        *(both[key] / both["torch"] for key in ("ours", "compiled")),
+        *(peak_memory(backwards[key], x) for key in ("torch", "ours")),
+    )
+
+
+def row(name, shape, threads, measured):
+    """One row of the table: of each figure the median over the processes."""
+    figures = [statistics.median(column) for column in zip(*measured, strict=True)]
+    places = (1, 1, 1, 2, 2, 2, 2, 1, 1)
     return (
         name,
         "x".join(map(str, shape)),
         str(threads),
-        f"{one['torch'] * 1000:.1f}",
-        f"{one['torch'] / one['copy']:.1f}",
-        f"{one['ours'] / one['copy']:.1f}",
-        *(f"{one[key] / one['torch']:.2f}" for key in ("ours", "compiled")),
-        *(f"{both[key] / both['torch']:.2f}" for key in ("ours", "compiled")),
-        *(f"{size:.1f}" for size in memory),
+        *(f"{figure:.{n}f}" for figure, n in zip(figures, places, strict=True)),
     )
 
 
@@ -193,11 +209,22 @@ HEADER = (
 )
 
 
-def table(rounds=41):
+def table(rounds=41, processes=5):
     """Rows of texts, the header first. Memory is in sizes of the input."""
-    keep_freed_memory()
     counts = sorted({1, torch.get_num_threads()})
+    rows = [(*case, threads) for threads in counts for case in CASES]
+    jobs, measured = rows * processes, []
+    with ProcessPoolExecutor(
+        1, mp_context=get_context("spawn"), max_tasks_per_child=1
+    ) as pool:
+        found = pool.map(figures, *zip(*jobs, strict=True), itertools.repeat(rounds))
+        for numbers in found:
+            measured.append(numbers)
+            print(f"norms: {len(measured)} of {len(jobs)}", file=sys.stderr)
     return [
         HEADER,
-        *(row(*case, threads, rounds) for threads in counts for case in CASES),
+        *(
+            row(name, shape, threads, measured[i :: len(rows)])
+            for i, (name, _, shape, threads) in enumerate(rows)
+        ),
     ]
