@@ -86,6 +86,12 @@ def group_norm(input, num_groups, weight, bias):
 
 
 def tensor(layer, input):
+    if isinstance(input, torch.fx.Proxy):
+        raise TypeError(
+            f"{layer}: the input must be a torch.Tensor, got torch.fx's stand-in for "
+            "one. torch.fx looks into every layer from outside torch.nn; have its "
+            "Tracer's is_leaf_module say True for normlab's, as it does for torch.nn's."
+        )
     if not isinstance(input, torch.Tensor):
         raise TypeError(
             f"{layer}: the input must be a torch.Tensor, got {type(input).__name__}; "

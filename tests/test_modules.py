@@ -473,3 +473,18 @@ def test_the_input_is_a_tensor(layer, x):
         TypeError, match=r"Norm.*: the input must be a torch.Tensor, got"
     ):
         layer(x)
+
+
+def test_torch_fx_traces_a_model_in_which_our_layers_are_leaves():
+    model = nn.Sequential(nn.Linear(6, 8), normlab.LayerNorm(8), normlab.RMSNorm(8))
+    with pytest.raises(TypeError, match=r"LayerNorm: .*is_leaf_module say True"):
+        torch.fx.symbolic_trace(model)
+
+    class Tracer(torch.fx.Tracer):
+        def is_leaf_module(self, module, name):
+            ours = type(module).__module__.startswith("normlab")
+            return ours or super().is_leaf_module(module, name)
+
+    traced = torch.fx.GraphModule(model, Tracer().trace(model))
+    x = torch.randn(4, 6)
+    assert torch.equal(traced(x), model(x))
