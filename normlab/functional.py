@@ -42,7 +42,9 @@ def scale_and_shift(centered, scale, weight=None, bias=None):
 
 
 def _as_large_as(x, *factors):
-    return torch.broadcast_shapes(*(t.shape for t in factors)) == x.shape
+    shape = torch.broadcast_shapes(*(t.shape for t in factors))
+    # the lengths first: torch.export would remember that C and N were once unlike
+    return len(shape) == x.dim() and shape == x.shape
 
 
 def normalize(x, dims, eps, weight=None, bias=None):

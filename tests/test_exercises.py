@@ -944,3 +944,16 @@ def test_the_docstring_shows_the_form_of_a_chapter():
 def test_an_exercise_of_no_kind_cannot_judge():
     exercise = exercises.Exercise("1.1", solution="", **TEXTS)
     assert exercise.check(3).outcome == "wrong"
+
+
+def test_a_number_of_groups_may_be_an_integer_of_numpy():
+    exercise = exercises.chapters()[6]["number_of_groups"]
+    names = {}
+    exec(exercise.code, names)
+    right = names[exercise.name]
+
+    def num_groups_for(channels, least):
+        return np.int64(right(channels, least))
+
+    assert exercise.check(num_groups_for).correct
+    assert not exercise.check(lambda channels, least: np.bool_(True)).correct

@@ -488,3 +488,13 @@ def test_torch_fx_traces_a_model_in_which_our_layers_are_leaves():
     traced = torch.fx.GraphModule(model, Tracer().trace(model))
     x = torch.randn(4, 6)
     assert torch.equal(traced(x), model(x))
+
+
+def test_exports_with_any_batch_size():
+    layers = normlab.BatchNorm2d(4), normlab.InstanceNorm2d(4, track_running_stats=True)
+    for layer in layers:
+        sizes = ({0: torch.export.Dim("batch")},)
+        layer.eval()
+        exported = torch.export.export(layer, (draw(2, 4, 3, 3),), dynamic_shapes=sizes)
+        x = draw(4, 4, 3, 3)  # as many samples as channels
+        close(exported.module()(x), layer(x))

@@ -4,6 +4,7 @@ import copy
 import math
 import types
 from collections import OrderedDict
+from numbers import Integral
 
 import torch
 from torch import nn
@@ -170,7 +171,7 @@ def _judge_number(answer):
         got, asked = answer(channels, least), f"`num_groups_for({channels}, {least})`"
         if isinstance(got, float):
             return f"{asked} gave {got}, a float. `//` divides to a whole number."
-        if isinstance(got, bool) or not isinstance(got, int):
+        if isinstance(got, bool) or not isinstance(got, Integral):
             return f"{asked} should be a whole number, but it is {show(got)}."
         if got < 1 or channels % got:
             return f"{asked} gave {got}, which does not divide {channels}."
