@@ -24,6 +24,10 @@ def replace_norms(model, to="normlab"):
     that `torch.nn.utils.parametrize` makes, too) may compute something else, so they
     stay what they are, as do ``SyncBatchNorm`` and lazy layers not yet used.
 
+    Ours are of other classes than torch's: code that asks for ``nn.LayerNorm`` by
+    ``isinstance``, to spare it weight decay, say, passes over them, and ``torch.fx``
+    needs a tracer that takes them for leaves. Do both before the swap, or swap back.
+
     Raises TypeError for what is no model, and ValueError for another `to`.
 
     >>> model = nn.Sequential(nn.Linear(8, 4), nn.LayerNorm(4))
